@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/execute"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
@@ -88,7 +89,7 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 		return r.pace.held(v.Cluster, asked, *p.Hold), nil
 	case len(p.Steps) == 0:
 		r.pace.rest(v.Cluster)
-		return r.Options.Resync, nil
+		return r.Options.Resync, execute.KeepFloors(ctx, r.Executor, v)
 	}
 	decided()
 	return r.take(ctx, v, p.Steps[0], asked)

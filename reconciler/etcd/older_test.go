@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
 	"github.com/quorate/quorate/reconciler/guard"
@@ -79,7 +80,7 @@ func noted(s *etcdServers, rec record.Record, r state.Round) record.Record {
 	for _, m := range r.Members {
 		next.Members[m.Name] = m.ID
 	}
-	next.NoteFloors(&r)
+	next.NoteFloors(&r, time.Now())
 	if len(next.Floors) != 3 {
 		s.Errorf("noted %+v of %+v", next.Floors, r)
 	}

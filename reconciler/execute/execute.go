@@ -87,7 +87,7 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 		return e.note(ctx, v, func(rec *record.Record) {
 			rec.Hibernated = true
 			rec.Saw(highest(v.Observed.Rounds))
-			rec.NoteFloors(v.Observed.Round())
+			rec.NoteFloors(v.Observed.Round(), e.Now())
 		})
 	case action.Wake:
 		return e.note(ctx, v, func(rec *record.Record) { rec.Hibernated = false })
@@ -128,7 +128,7 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 	case action.RecordApplied:
 		return e.note(ctx, v, func(rec *record.Record) {
 			record.Apply(a)(rec)
-			rec.NoteFloors(v.Observed.Round())
+			rec.NoteFloors(v.Observed.Round(), e.Now())
 		})
 	}
 	return fmt.Errorf("unknown action %T", act)

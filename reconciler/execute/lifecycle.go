@@ -19,7 +19,7 @@ func (e *Executor) beginDeletion(ctx context.Context, v *observe.View, a action.
 	return e.note(ctx, v, func(rec *record.Record) {
 		rec.Deleted = true
 		rec.Saw(highest(v.Observed.Rounds)) // the last time that its members are asked
-		rec.NoteFloors(v.Observed.Round())
+		rec.NoteFloors(v.Observed.Round(), e.Now())
 		if a.Version != "" {
 			rec.Applied = &record.Applied{Settings: a.Settings, Version: a.Version, Commit: v.Cluster.Commit}
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
-	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -33,7 +32,7 @@ func (e *Executor) moveLeader(ctx context.Context, v *observe.View, a action.Mov
 // deleting exactly the pod that the decision was made on. How far all have come is noted
 // before, so that its volume is known again.
 func (e *Executor) restartMember(ctx context.Context, v *observe.View, a action.RestartMember) error {
-	if err := e.note(ctx, v, func(rec *record.Record) { rec.NoteFloors(v.Observed.Round()) }); err != nil {
+	if err := noteFloors(ctx, e, v); err != nil {
 		return fmt.Errorf("restart %s: %w", a.Member, err)
 	}
 	if !a.ByDeletion {

@@ -1,6 +1,10 @@
 package record
 
 import (
+	"maps"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/clock"
 	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -9,7 +13,7 @@ import (
 // an older volume is known by it. What a member has applied may not be on its disk
 // yet, and what it had applied before it could answer a linearizable read is: it writes
 // its log before it looks at what came later. So only a member without a problem counts.
-func (r *Record) NoteFloors(round *state.Round) {
+func (r *Record) NoteFloors(round *state.Round, now time.Time) {
 	floors := map[string]guard.Floor{}
 	for name, id := range r.Members {
 		f := r.Floors[name]
@@ -23,5 +27,20 @@ func (r *Record) NoteFloors(round *state.Round) {
 			floors[name] = f
 		}
 	}
-	r.Floors = floors
+	if !maps.Equal(floors, r.Floors) {
+		r.Floors, r.FlooredAt = floors, now.UTC()
+	}
+}
+
+// floorsAge is how old a note about logs that go on may become.
+const floorsAge = time.Hour
+
+// FloorsDue reports whether a round tells more than is noted, and that is old.
+func (r Record) FloorsDue(round *state.Round, now time.Time) bool {
+	if age, known := clock.Age(r.FlooredAt, now); known && age < floorsAge {
+		return false
+	}
+	before := r.Floors
+	r.NoteFloors(round, now)
+	return !maps.Equal(before, r.Floors)
 }

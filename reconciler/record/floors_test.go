@@ -3,6 +3,7 @@ package record_test
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/plan/action"
@@ -42,7 +43,7 @@ func TestFloorsAreWhatIsWritten(t *testing.T) {
 		"one that has left":               {map[string]guard.Floor{"orders-7": {ID: "a7", Term: 1, Index: 1}}, answers(), floor("a0", 4, 100)},
 	} {
 		rec := record.Record{ClusterID: "c1", Members: map[string]string{"orders-0": "a0"}, Floors: test.was}
-		rec.NoteFloors(test.round)
+		rec.NoteFloors(test.round, time.Time{})
 		if len(rec.Floors)+len(test.want) > 0 && !reflect.DeepEqual(rec.Floors, test.want) {
 			t.Errorf("%s: %+v, want %+v", name, rec.Floors, test.want)
 		}

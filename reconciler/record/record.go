@@ -81,6 +81,8 @@ type Record struct {
 	Downgrade *Downgrade `json:"downgrade,omitempty"`
 	// Floors are how far the members' logs go at least, by name, as the guard reads it.
 	Floors map[string]guard.Floor `json:"floors,omitempty"`
+	// FlooredAt is when they were noted last.
+	FlooredAt time.Time `json:"flooredAt,omitzero"`
 	// Seen are times that lay ahead of quorate's clock.
 	Seen []Seen `json:"seen,omitempty"`
 }
