@@ -130,10 +130,11 @@ type PodMetadata struct {
 	Annotations map[string]string `json:"annotations,omitempty" jsonschema:"form=annotations"`
 }
 
-// PodSpec is the part of a pod's spec that a file may set; each field has the
-// meaning that Kubernetes gives it.
+// PodSpec is the part of a pod's spec that a file may set; each field but Resources has
+// the meaning that Kubernetes gives it.
 type PodSpec struct {
-	// Resources of the etcd container. A CPU limit also sets GOMAXPROCS.
+	// Resources is the old name of spec.etcd.resources, and means the same: the etcd
+	// container's, where Kubernetes means those of the whole pod.
 	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
 	// Affinity replaces the default, a preferred anti-affinity by node.
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
@@ -157,6 +158,8 @@ type EtcdSpec struct {
 	// QuotaBackendBytes is the size at which etcd refuses writes. Default 2Gi,
 	// at most 8Gi advised.
 	QuotaBackendBytes *resource.Quantity `json:"quotaBackendBytes,omitempty" jsonschema:"positive"`
+	// Resources of the etcd container. A CPU limit also sets GOMAXPROCS.
+	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
 	// AutoCompaction keeps history from growing without end.
 	AutoCompaction AutoCompaction `json:"autoCompaction,omitzero"`
 	// Options are other etcd flags by name without dashes, for example
@@ -164,6 +167,19 @@ type EtcdSpec struct {
 	// quorate renames the ones that etcd renamed, feature gates since 3.6
 	// included. Flags that quorate owns are refused.
 	Options map[string]string `json:"options,omitempty" jsonschema:"form=options"`
+}
+
+// EtcdResources are those of the etcd container, also where they have their old name.
+func (s ClusterSpec) EtcdResources() (r corev1.ResourceRequirements, field string) {
+	if old := s.PodTemplate.Spec.Resources; isSet(old) && !isSet(s.Etcd.Resources) {
+		return old, "podTemplate.spec.resources"
+	}
+	return s.Etcd.Resources, "etcd.resources"
+}
+
+// isSet reports whether a file names any resources.
+func isSet(r corev1.ResourceRequirements) bool {
+	return r.Limits != nil || r.Requests != nil || r.Claims != nil
 }
 
 // AutoCompaction is etcd's own compaction of old revisions.

@@ -73,7 +73,10 @@ func TestFields(t *testing.T) {
 		{"spread that counts nothing", cluster("podTemplate: {spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule}]}}"), "warning: spec.podTemplate.spec.topologySpreadConstraints[0].labelSelector"},
 		{"anti-affinity without a topology", cluster("podTemplate: {spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{labelSelector: {}}]}}}}"), "podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey: is missing"},
 		{"root", cluster("podTemplate: {spec: {securityContext: {runAsUser: 0}}}"), "warning: spec.podTemplate.spec.securityContext.runAsUser: is 0, root"},
-		{"less memory than the database", cluster("etcd: {quotaBackendBytes: 4Gi}", "podTemplate: {spec: {resources: {limits: {memory: 2Gi}}}}"), "warning: spec.podTemplate.spec.resources.limits.memory: 2Gi is less than quotaBackendBytes, 4Gi"},
+		{"the old name of etcd's resources", cluster("podTemplate: {spec: {resources: {limits: {memory: 2Gi}}}}"), "warning: spec.podTemplate.spec.resources: is the old name of etcd.resources"},
+		{"a warning hides no error", cluster("podTemplate: {spec: {resources: {limits: {cpu: -1}}}}"), "spec.podTemplate.spec.resources.limits.cpu: must not be negative"},
+		{"both names", cluster("etcd: {resources: {limits: {memory: 4Gi}}}", "podTemplate: {spec: {resources: {limits: {memory: 2Gi}}}}"), "spec.podTemplate.spec.resources: is the old name of etcd.resources, which is there, too"},
+		{"less memory than the database", cluster("etcd: {quotaBackendBytes: 4Gi, resources: {limits: {memory: 2Gi}}}"), "warning: spec.etcd.resources.limits.memory: 2Gi is less than quotaBackendBytes, 4Gi"},
 
 		{"credentials and encryption", cluster(`backup: {destination: {objectURLTemplate: "s3://b/{{ .UID }}", credentials: {secretName: aws}, encryption: {recipients: [` + key + `]}}}`), ""},
 		{"109 own store", cluster(`backup: {destination: {objectURLTemplate: "s3://b/{{ .UID }}?endpoint=https://s3.example.com&region=x"}}`), ""},

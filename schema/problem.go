@@ -52,6 +52,15 @@ func (p Problem) String() string {
 	return b.String()
 }
 
+// follows reports whether a known problem says enough: an error of the same field, or of
+// what holds it or is in it, or a warning, if this is a second one of the same field.
+func (p Problem) follows(known Problem) bool {
+	if known.Warning {
+		return p.Warning && p.Field == known.Field
+	}
+	return sameBranch(known.Field, p.Field)
+}
+
 // SortProblems orders by place, so that the same files give the same text. Two
 // problems of one line are ordered by what they say.
 func SortProblems(problems []Problem) {

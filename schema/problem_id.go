@@ -29,6 +29,7 @@ const (
 	IDCompactionOff        ID = "compaction-off"
 	IDOptionDeprecated     ID = "option-deprecated"
 	IDMemory               ID = "memory-below-quota"
+	IDOldName              ID = "old-name"
 	IDRoot                 ID = "runs-as-root"
 	IDSpread               ID = "constraint-matches-nothing"
 	IDWindow               ID = "window-never-closes"
@@ -99,6 +100,7 @@ func ProblemKinds() []ProblemKind {
 		{IDCompactionOff, KindOfWarning, "A mode of compaction without a retention does nothing."},
 		{IDOptionDeprecated, KindOfWarning, "The option is removed in a later etcd."},
 		{IDMemory, KindOfWarning, "The memory limit is below the quota."},
+		{IDOldName, KindOfWarning, "The field has another name by now, and still works."},
 		{IDRoot, KindOfWarning, "The pods run as root."},
 		{IDSpread, KindOfWarning, "A topology spread constraint has no label selector."},
 		{IDWindow, KindOfWarning, "A maintenance window opens again before it closes."},

@@ -195,7 +195,7 @@ func (r *reading) object(origin Origin, text chunk, root *document, id identity)
 	}
 	for _, problem := range d.object.validate() {
 		// What follows the reported ones need not be compared with them all.
-		said := len(problems) <= maxProblems && slices.ContainsFunc(problems, func(known Problem) bool { return sameBranch(known.Field, problem.Field) })
+		said := len(problems) <= maxProblems && slices.ContainsFunc(problems, problem.follows)
 		if !said && !slices.ContainsFunc(meant, func(field string) bool { return sameBranch(field, problem.Field) }) {
 			problem.Line, problem.Column = root.place(problem.Field)
 			problems = append(problems, problem)

@@ -62,7 +62,7 @@ func TestTraps(t *testing.T) {
 		{"13 spec at the root", strings.ReplaceAll(strings.Replace(good, "spec:\n", "", 1), "  ", ""), "a.yaml:4:1: version: is not a known field here: move it below spec, and indent it"},
 		{"13 name at the root", strings.Replace(good, "metadata: {name: orders, namespace: shop}", "metadata:\nname: orders", 1), "a.yaml:4:1: name: is not a known field here: move it below metadata, and indent it"},
 		{"13 field of coreos/etcd-operator", strings.Replace(good, "replicas:", "size:", 1), "a.yaml:6:3: spec.size: is not a known field: the number of members is spec.replicas"},
-		{"13 field of a pod", good + "  resources: {}\n", "a.yaml:8:3: spec.resources: is not a known field here: move it below spec.podTemplate.spec, and indent it"},
+		{"13 field of a pod", good + "  resources: {}\n", "a.yaml:8:3: spec.resources: is not a known field here: move it below spec.etcd, and indent it"},
 		{"13 manifest of coreos/etcd-operator", "apiVersion: etcd.database.coreos.com/v1beta2\nkind: EtcdCluster\n", "a.yaml:1:1: warning: apiVersion: 1 document of etcd.database.coreos.com: it is left alone, and `quorate convert` makes quorate files of manifests"},
 		{"13 manifest of etcd-cluster-operator", "apiVersion: etcd.improbable.io/v1alpha1\nkind: EtcdPeer\n---\napiVersion: etcd.improbable.io/v1alpha1\nkind: EtcdCluster\n", "a.yaml:1:1: warning: apiVersion: 2 documents of etcd.improbable.io: they are left alone, the first is this one"},
 		{"15 secret in the file", good + "  backup: {destination: {secretAccessKey: hunter2}}\n", "if it is a secret, it must not be in Git"},

@@ -62,9 +62,16 @@ func (v *validator) security(c *corev1.PodSecurityContext) {
 
 // resources checks amounts of CPU and memory.
 func (v *validator) resources(spec ClusterSpec) {
-	const field = "podTemplate.spec.resources"
-	limits, requests := spec.PodTemplate.Spec.Resources.Limits, spec.PodTemplate.Spec.Resources.Requests
-	if len(spec.PodTemplate.Spec.Resources.Claims) > 0 {
+	const old = "podTemplate.spec.resources"
+	resources, field := spec.EtcdResources()
+	limits, requests := resources.Limits, resources.Requests
+	switch {
+	case field == old:
+		v.warn(IDOldName, old, "is the old name of etcd.resources, and means the same, while Kubernetes means the whole pod by it: move it to etcd.resources, which restarts nothing")
+	case isSet(spec.PodTemplate.Spec.Resources):
+		v.fail(old, "is the old name of etcd.resources, which is there, too: leave it out")
+	}
+	if len(resources.Claims) > 0 {
 		v.fail(field+".claims", "are not possible, because a pod template of quorate declares no resource claims: leave them out")
 	}
 	for _, name := range slices.Sorted(maps.Keys(requests)) {

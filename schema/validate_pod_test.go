@@ -54,7 +54,11 @@ func TestValidatePod(t *testing.T) {
 		{"15 secret as the name of a Secret", "imagePullSecrets: [{name: hunter2/PASSWORD}]", "imagePullSecrets[0].name: is not the name of a Secret: write the name only"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			problems := one(clusterText("orders", "podTemplate: {spec: {"+c.spec+"}}")).Problems
+			text := "podTemplate: {spec: {" + c.spec + "}}"
+			if strings.HasPrefix(c.spec, "resources") {
+				text = "etcd: {" + c.spec + "}"
+			}
+			problems := one(clusterText("orders", text)).Problems
 			got := lines(problems)
 			if c.want == "" && got != "" || c.want != "" && len(problems) != 1 || !strings.Contains(got, c.want) || strings.Contains(got, "hunter2") {
 				t.Errorf("got:\n%s\nwant %q", got, c.want)

@@ -174,10 +174,10 @@ func TestValidate(t *testing.T) {
 		{"unknown path", func(c *EtcdCluster) { c.Spec.Upgrade.Path = "Stepwize" }, "did you mean Stepwise?"},
 		{"unknown backup policy", func(c *EtcdCluster) { c.Spec.Upgrade.Backup = "No" }, "spec.upgrade.backup"},
 		{"requests above limits", func(c *EtcdCluster) {
-			c.Spec.PodTemplate.Spec.Resources = corev1.ResourceRequirements{
+			c.Spec.Etcd.Resources = corev1.ResourceRequirements{
 				Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}, Limits: corev1.ResourceList{"cpu": resource.MustParse("1")},
 			}
-		}, "spec.podTemplate.spec.resources.requests.cpu: 2 is more than the limit, 1"},
+		}, "spec.etcd.resources.requests.cpu: 2 is more than the limit, 1"},
 		{"12 template", template("s3://b/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu-west-1"), ""},
 		{"12 template without UID", template("s3://b/{{ .Name }}.db"), "spec.backup.destination.objectURLTemplate: the path must contain {{ .UID }}"},
 		{"15 secret in a template", template("s3://b/{{ .UID }}?token=x"), "looks like a secret"},

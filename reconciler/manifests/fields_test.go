@@ -76,6 +76,9 @@ func another() map[string]any {
 		"spec.network.ipFamilies":     []corev1.IPFamily{corev1.IPv6Protocol},
 		"spec.drift.ignore":           []schema.IgnoredDrift{{Kind: "Service", Path: "/spec/sessionAffinity", Reason: "x", Report: true}},
 		"spec.maintenance":            []schema.MaintenanceWindow{{Schedule: "0 2 * * 6"}},
+		"spec.etcd.resources": corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+		},
 		"spec.podTemplate.spec.resources": corev1.ResourceRequirements{
 			Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
 		},

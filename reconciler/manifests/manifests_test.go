@@ -116,7 +116,7 @@ func TestTemplateHash(t *testing.T) {
 			c.Spec.PodTemplate.Metadata.Labels = map[string]string{"team": "checkout"}
 		}), ordersOptions(), false},
 		{"resources", clustertest.Orders(func(c *schema.EtcdCluster) {
-			c.Spec.PodTemplate.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+			c.Spec.Etcd.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 		}), ordersOptions(), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -200,9 +200,9 @@ func renderEtcdContainer(c schema.EtcdCluster, o Options) (*corev1ac.ContainerAp
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(containerSecurity()).
 		WithVolumeMounts(renderEtcdMounts(c, o)...)
-	if r := c.Spec.PodTemplate.Spec.Resources; r.Limits != nil || r.Requests != nil || r.Claims != nil {
+	if r, field := c.Spec.EtcdResources(); r.Limits != nil || r.Requests != nil || r.Claims != nil {
 		if err := toApplyConfiguration(r, &etcd.Resources); err != nil {
-			return nil, fmt.Errorf("podTemplate.spec.resources: %w", err)
+			return nil, fmt.Errorf("%s: %w", field, err)
 		}
 	}
 	return etcd, nil
@@ -316,7 +316,8 @@ func renderEnv(c schema.EtcdCluster) []*corev1ac.EnvVarApplyConfiguration {
 			WithValueFrom(corev1ac.EnvVarSource().WithConfigMapKeyRef(
 				corev1ac.ConfigMapKeySelector().WithName(naming.Record(c.Metadata.Name)).WithKey(key))))
 	}
-	if procs := goMaxProcs(c.Spec.PodTemplate.Spec.Resources); procs > 0 {
+	resources, _ := c.Spec.EtcdResources()
+	if procs := goMaxProcs(resources); procs > 0 {
 		env = append(env, corev1ac.EnvVar().WithName("GOMAXPROCS").WithValue(strconv.FormatInt(procs, 10)))
 	}
 	return env

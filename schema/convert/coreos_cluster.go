@@ -78,7 +78,7 @@ func (c clusterSpec) pod(f field) {
 		"annotations":                  c.move(c.path("podTemplate.metadata.annotations")),
 		"nodeSelector":                 c.move(c.path("podTemplate.spec.nodeSelector")),
 		"tolerations":                  c.move(c.path("podTemplate.spec.tolerations")),
-		"resources":                    c.move(c.path("podTemplate.spec.resources")),
+		"resources":                    c.move(c.path("etcd.resources")),
 		"securityContext":              c.move(c.path("podTemplate.spec.securityContext")),
 		"affinity":                     c.affinity,
 		"antiAffinity":                 c.antiAffinity(!isEmpty(valueAt(f.value, "affinity"))),
@@ -91,7 +91,7 @@ func (c clusterSpec) pod(f field) {
 		"automountServiceAccountToken": c.say(c.path("podTemplate"), "has no equivalent: no member ever gets a token"),
 		"hostNetwork":                  c.say(c.path("podTemplate"), "has no equivalent: members are in the network of the pods"),
 	})
-	arrange(c.draft.at(c.path("podTemplate.spec")), "resources", "affinity", "nodeSelector", "tolerations", "securityContext")
+	arrange(c.draft.at(c.path("podTemplate.spec")), "affinity", "nodeSelector", "tolerations", "securityContext")
 }
 
 // antiAffinity was a short form, which an affinity overrides.

@@ -27,7 +27,7 @@ func (c clusterSpec) improbable(f field) {
 				"metadata": func(f field) {
 					c.walk(f, handlers{"annotations": c.move(c.path("podTemplate.metadata.annotations"))})
 				},
-				"resources": c.move(c.path("podTemplate.spec.resources")),
+				"resources": c.move(c.path("etcd.resources")),
 				"affinity":  c.affinity,
 			})
 		},

@@ -82,7 +82,7 @@ func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "memory")
 	limited := func(limit string) string {
-		return "  podTemplate:\n    spec:\n      resources:\n        limits: {memory: " + limit + "}\n"
+		return "  etcd:\n    resources:\n      limits: {memory: " + limit + "}\n"
 	}
 	want := spec{version: "3.6.16", replicas: 3, more: limited("512Mi")}
 	w.create(want)
