@@ -74,6 +74,9 @@ func confirming(v *observe.View, p decision.Plan) string {
 	if p.Hold.Compare {
 		name += " by the data"
 	}
+	if p.Hold.Places {
+		name += " by the nodes"
+	}
 	if len(p.Steps) > 0 {
 		name += " " + failing(p.Steps[0])
 	}

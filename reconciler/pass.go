@@ -67,7 +67,7 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 		return 0, err
 	}
 	var asked []doubt
-	for next := confirming(v, p); next != ""; {
+	for next := further(v, p, asked); next != ""; next = further(v, p, asked) {
 		if last, left := r.pace.left(v.Cluster, next); left > 0 {
 			return r.unconfirmed(v, p, last, left)
 		}
@@ -76,7 +76,6 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 			return 0, err
 		}
 		asked = append(asked, doubt{name: next, compared: compare, took: time.Since(begun)})
-		next = unlessCompared(compare, v, p)
 	}
 	r.planned(v, p)
 	switch {
@@ -95,13 +94,16 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 	return r.take(ctx, v, p.Steps[0], asked)
 }
 
-// unlessCompared is what to confirm after a confirmation: the data, where the plan wants
-// that compared and it was not.
-func unlessCompared(compared bool, v *observe.View, p decision.Plan) string {
-	if compared || p.Hold == nil || !p.Hold.Compare {
-		return ""
+// further is what to confirm next in a pass that has confirmed this much, "" for nothing:
+// each once, and the data by one comparison.
+func further(v *observe.View, p decision.Plan, asked []doubt) string {
+	next := confirming(v, p)
+	for _, d := range asked {
+		if next == "" || d.name == next || d.compared && p.Hold.Compare {
+			return ""
+		}
 	}
-	return confirming(v, p)
+	return next
 }
 
 // unconfirmed ends a pass whose members were asked again, or compared, a moment ago, for the
@@ -175,12 +177,17 @@ func (r *Reconciler) Plan(ctx context.Context, c desired.Cluster) (decision.Plan
 // it observes again and plans again.
 func (r *Reconciler) decide(ctx context.Context, c desired.Cluster) (*observe.View, decision.Plan, error) {
 	v, p, err := r.observe(ctx, c)
-	for wants := err == nil && confirming(v, p) != ""; wants; {
-		compare := p.Hold.Compare
-		p, err = r.confirm(ctx, v, p, false)
-		wants = err == nil && unlessCompared(compare, v, p) != ""
+	if err != nil {
+		return v, p, err
 	}
-	return v, p, err
+	var asked []doubt
+	for next := further(v, p, asked); next != ""; next = further(v, p, asked) {
+		asked = append(asked, doubt{name: next, compared: p.Hold.Compare})
+		if p, err = r.confirm(ctx, v, p, false); err != nil {
+			return v, p, err
+		}
+	}
+	return v, p, nil
 }
 
 // observe observes one cluster, and plans.
@@ -194,10 +201,16 @@ func (r *Reconciler) observe(ctx context.Context, c desired.Cluster) (*observe.V
 }
 
 // confirm asks the members again, compares their data and listens whom the leader hears where
-// the plan wants that, and plans again. What takes long costs no other cluster its pass. To
+// the plan wants that, or reads whether members can come back, and plans again. What takes long costs no other cluster its pass. To
 // compare stops one member after the other for a while, so that a plan that nothing follows
 // from takes their data for the same.
 func (r *Reconciler) confirm(ctx context.Context, v *observe.View, p decision.Plan, acts bool) (decision.Plan, error) {
+	if p.Hold.Places {
+		if err := r.Observer.ReadPlaces(ctx, v); err != nil {
+			return p, err
+		}
+		return r.plan(ctx, v)
+	}
 	compare := p.Hold.Compare && acts
 	if compare || p.Hold.Listen {
 		defer queue.Aside(ctx)()

@@ -30,6 +30,7 @@ func (o *Observer) describe(g gathered) (*View, error) {
 	v.describeCertificates(o.checkCertificates(v.Cluster, g.secrets))
 	v.describeSet(g)
 	v.describeDamage(g)
+	v.describePlaces(g.shut)
 	v.Observed.Restore = restoreOf(v.Cluster, v.Record, g.job, g.jobPods)
 	v.describeVolumes(g)
 	v.Observed.Rounds = slices.Clone(g.rounds)

@@ -48,6 +48,9 @@ type gathered struct {
 	lost map[string]string
 	// kubelets is whether the node of a pod reports, by pod, while no member answers.
 	kubelets map[string]bool
+	// shut is why the node takes no new pod to which the volume of a pod is tied that is about
+	// to stop, by pod.
+	shut map[string]shutNode
 	// refusal is why a pod that is missing cannot be created; nil where that is not known.
 	refusal *state.PodRefusal
 	// rigid is why volumes of a StorageClass cannot grow, by class, where one should.

@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,14 +64,26 @@ func (o *Observer) reportingNodes(ctx context.Context, g gathered) (map[string]b
 // nodeReports reports whether the node on which a pod is exists and reports; that is not
 // known where quorate may not read nodes.
 func (o *Observer) nodeReports(ctx context.Context, p *corev1.Pod) (is, known bool, err error) {
+	node, known, err := o.nodeOf(ctx, p)
+	return node != nil && reports(*node), known, err
+}
+
+// nodeOf is the node on which a pod is, nil where it does not exist; that is not known
+// where quorate may not read nodes.
+func (o *Observer) nodeOf(ctx context.Context, p *corev1.Pod) (node *corev1.Node, known bool, err error) {
 	nodes, err := o.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + p.Spec.NodeName})
 	switch {
 	case apierrors.IsForbidden(err):
-		return false, false, nil
+		return nil, false, nil
 	case err != nil:
-		return false, false, fmt.Errorf("get the node of %s: %w", p.Name, err)
+		return nil, false, fmt.Errorf("get the node of %s: %w", p.Name, err)
 	}
-	return slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == p.Spec.NodeName && reports(n) }), true, nil
+	for i := range nodes.Items {
+		if nodes.Items[i].Name == p.Spec.NodeName {
+			return &nodes.Items[i], true, nil
+		}
+	}
+	return nil, true, nil
 }
 
 // lostNodes are the nodes that do not report, or do not exist, of pods that should have

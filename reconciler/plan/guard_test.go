@@ -72,7 +72,7 @@ func (w *world) losses() int8 {
 // startable reports whether the etcd of a pod can start.
 func (w *world) startable(i int8) bool {
 	c, v := &w.claims[i], &variants[w.pods[i].template]
-	return c.there && !c.terminating && !c.pinned && !c.corrupt && !v.unpulled && w.guard(i) == guardStarts && !w.stranded(i) && !w.foundApart(i)
+	return c.there && !c.terminating && !c.pinned && !c.shut && !c.corrupt && !v.unpulled && w.guard(i) == guardStarts && !w.stranded(i) && !w.foundApart(i)
 }
 
 // foundApart reports whether etcd ends as it starts, because its data differs from that of
@@ -104,6 +104,9 @@ func (w *world) lookAtTrouble(i int8, out *state.Pod) {
 	if c.pinned || c.unheard {
 		out.NodeGone, out.NodeGoneSince = true, noonPlus(c.since)
 	}
+	if c.shut && w.ready(i) {
+		out.Shut, out.ShutBy = "n1", "is cordoned"
+	}
 	switch {
 	case p.state == podDown && variants[p.template].dies:
 		out.Trouble = "Error, exit code 2"
@@ -118,6 +121,8 @@ func (w *world) lookAtTrouble(i int8, out *state.Pod) {
 	case p.state != podStarting:
 	case c.pinned:
 		out.Trouble = "not scheduled: the node is gone"
+	case c.shut:
+		out.Trouble = "not scheduled: the node is cordoned"
 	case c.terminating:
 		out.Trouble = "not scheduled: the claim is being deleted"
 	case w.guard(i) == guardEmpty:
@@ -136,7 +141,7 @@ func (w *world) lookAtTrouble(i int8, out *state.Pod) {
 	case w.stranded(i):
 		out.Trouble, out.Ran = "the cluster is newer than this etcd", true
 	}
-	out.Barred = p.state == podStarting && out.Damage == "" && (out.Unpulled || c.pinned || c.terminating)
+	out.Barred = p.state == podStarting && out.Damage == "" && (out.Unpulled || c.pinned || c.shut || c.terminating)
 	out.Reported = !out.Ready
 	if out.Damage != "" {
 		out.DamageSince = noonPlus(c.since)

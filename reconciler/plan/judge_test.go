@@ -106,6 +106,9 @@ func judgeClaims(w *world, s sight, a action.Action) string {
 		if w.goes(i) && s.caches.goes(i) && w.runs(i) && s.second.runs(i) {
 			return fmt.Sprintf("I6: member %d is stopped, and its volume goes with its pod: %s", i, a)
 		}
+		if _, rolls := a.(action.RestartMember); rolls && w.claims[i].shut && s.caches.claims[i].shut && w.ready(i) && s.second.ready(i) {
+			return fmt.Sprintf("I2: member %d is restarted, and its node takes no new pod: %s", i, a)
+		}
 	}
 	return ""
 }

@@ -40,6 +40,8 @@ const (
 	nodeIsLost
 	nodeComesBack
 	nodeIsUnheard
+	nodeIsShut
+	nodeIsOpened
 	setIsScaled
 	setIsDeleted
 )
@@ -57,6 +59,7 @@ var moveTexts = map[moveKind]string{
 	claimIsGone: "the volume claim is gone", claimIsMade: "the volume claim is made",
 	volumeIsLost: "pod and volume are deleted", volumeIsSpoilt: "the volume gets corrupt", volumeIsSwapped: "the claim is bound to somebody else's volume", nodeIsLost: "the node and the volume on it are lost",
 	nodeComesBack: "the node comes back", nodeIsUnheard: "the node does not report any more", setIsScaled: "somebody scales the StatefulSet to", volumeGrows: "the volume grows",
+	nodeIsShut: "somebody cordons the node that has the volume", nodeIsOpened: "somebody uncordons the node",
 	setIsDeleted:     "somebody deletes the StatefulSet, and its pods stay",
 	serviceIsDeleted: "somebody deletes a service", serviceIsEdited: "somebody edits a service",
 }

@@ -15,7 +15,11 @@ func (w *world) volumeMoves(all []move, i int8) []move {
 		if s := w.pods[i].state; !c.terminating && s != podAbsent && s != podStopping {
 			all = append(all, move{claimIsDeleted, i})
 		}
-		all = append(all, move{volumeIsLost, i}, move{volumeIsSpoilt, i}, move{nodeIsLost, i}, move{volumeIsSwapped, i}, move{nodeIsUnheard, i})
+		cordon := move{nodeIsShut, i}
+		if c.shut {
+			cordon.kind = nodeIsOpened
+		}
+		all = append(all, move{volumeIsLost, i}, move{volumeIsSpoilt, i}, move{nodeIsLost, i}, move{volumeIsSwapped, i}, move{nodeIsUnheard, i}, cordon)
 	}
 	return all
 }
@@ -51,6 +55,8 @@ func (w *world) applyToVolume(m move) string {
 		c.pinned, c.unheard = false, false
 	case nodeIsUnheard:
 		c.unheard, c.since = true, w.clock
+	case nodeIsShut, nodeIsOpened:
+		c.shut = m.kind == nodeIsShut
 	case volumeGrows:
 		c.grown = true
 	default:

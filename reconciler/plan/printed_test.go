@@ -264,6 +264,7 @@ func (p *printer) set() {
 	if r := s.Refusal; r != nil {
 		p.setting("refused", p.age(r.Since)+" "+r.Why)
 		p.setting("refused-pods", strings.Join(r.Pods, " "))
+		p.setting("refused-last", iff(!r.At.Equal(noon), p.age(r.At)))
 	}
 	p.setting("immutable", strings.Join(textsOf(s.Immutable), ", "))
 	p.setting("claims", fmt.Sprintf("%d %s", s.ClaimSize, s.ClaimClass))
@@ -274,14 +275,14 @@ func (p *printer) pods() {
 		return
 	}
 	p.section("pods")
-	p.row("name", "template", "version", "ready", "since", "runs", "created", "damaged", "terminating", "ran", "crashed", "unpulled", "damage", "node-gone", "barred", "trouble")
+	p.row("name", "template", "version", "ready", "since", "runs", "created", "damaged", "terminating", "ran", "crashed", "unpulled", "damage", "node-gone", "shut", "barred", "trouble")
 	for _, pod := range p.o.Pods {
 		damaged := pod.DamageSince
 		if pod.NodeGone {
 			damaged = pod.NodeGoneSince
 		}
 		p.row(pod.Name, pod.Template, pod.Version, yes(pod.Ready), p.age(pod.ReadySince), iff(!pod.RunsSince.IsZero(), p.age(pod.RunsSince)), p.age(pod.Created), iff(!damaged.IsZero(), p.age(damaged)),
-			yes(pod.Terminating), yes(pod.Ran), yes(pod.Crashed), yes(pod.Unpulled), pod.Damage, yes(pod.NodeGone), yes(pod.Barred), pod.Trouble)
+			yes(pod.Terminating), yes(pod.Ran), yes(pod.Crashed), yes(pod.Unpulled), pod.Damage, yes(pod.NodeGone), pod.Shut, yes(pod.Barred), pod.Trouble)
 	}
 }
 
@@ -356,7 +357,7 @@ func TestWhateverIsPrintedReadsBack(t *testing.T) {
 			t.Errorf("%s\nread back:\n%s", text, got)
 		}
 	}
-	missing := []string{"joining:", "leaving:", "failed:", "replacing:", "retired:", "hibernated:", "deleted:", "nudged:", "flushed:", "downgrade:", "compacted:", "defragmented:", "leftovers:", "scaled-by:", "refused:", "refused-pods:", "immutable:", "class-change:", "problems:"}
+	missing := []string{"joining:", "leaving:", "failed:", "replacing:", "retired:", "hibernated:", "deleted:", "nudged:", "flushed:", "downgrade:", "compacted:", "defragmented:", "leftovers:", "scaled-by:", "refused:", "refused-pods:", "refused-last:", "immutable:", "class-change:", "problems:"}
 	r := rand.New(rand.NewPCG(5, 1))
 	h := history{events: make([]uint64, 60)}
 	// Some of it is rare.

@@ -7,6 +7,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -18,6 +19,9 @@ func start(s *situation.Situation) verdict.Verdict {
 	if v := agreed(s); !v.Silent() {
 		return v
 	}
+	if v := volumes.Places(s, s.Outdated()...); !v.Silent() {
+		return v
+	}
 	if s.Waypoint().Flush {
 		return verdict.Do(action.NewStartRoll(s), s.FlushReason())
 	}
@@ -25,10 +29,15 @@ func start(s *situation.Situation) verdict.Verdict {
 }
 
 // leader moves the leadership off the member that is about to stop, so that the
-// cluster need not wait for an election.
+// cluster need not wait for an election. First of all that member can come back.
 func leader(s *situation.Situation) verdict.Verdict {
 	t := s.NextRestart()
 	l := s.Observed.Round().Leader()
+	if s.Rolling() && t != nil {
+		if v := volumes.Places(s, *t); !v.Silent() {
+			return v
+		}
+	}
 	if !s.Rolling() || t == nil || l == nil || l.Name != t.Name || len(s.Observed.Pods) == 1 {
 		return verdict.Pass()
 	}

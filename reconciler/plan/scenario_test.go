@@ -41,7 +41,7 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 //	              its member has left unless another ID, foreign or none stands there
 //	set           template and current (hash and version), partition, settled,
 //	              immutable, status and changed (ages), refused (age, and why a missing pod
-//	              cannot be created); no section is no StatefulSet
+//	              cannot be created), refused-last (age); no section is no StatefulSet
 //	pods          a row each
 //	restore       how far the restore of a volume is
 //	members       a row each, as the second of two looks had them
@@ -133,8 +133,8 @@ func vocabulary() map[string]string {
 		"certificates": "missing problem due ending ends",
 		"fleet":        "limit state name wave since broken why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds keeps size capacity class terminating bound growing rigid trouble created going finalizers",
-		"set":     "template current replicas partition settled immutable claims terminating going finalizers scaled-by status changed refused refused-pods",
-		"pods":    "name template version ready since runs created damaged terminating going lost-node finalizers ran crashed unpulled damage node-gone node-silent unclaimed barred unreported down trouble",
+		"set":     "template current replicas partition settled immutable claims terminating going finalizers scaled-by status changed refused refused-pods refused-last",
+		"pods":    "name template version ready since runs created damaged terminating going lost-node finalizers ran crashed unpulled damage node-gone node-silent unclaimed shut barred unreported down trouble",
 		"restore": "state detail job",
 		"members": look, "before": look, "plan": "",
 	}
@@ -390,7 +390,7 @@ func (a archive) observeSet(t *testing.T, d state.Desired, o *state.Observed) {
 	}
 	// Since when Kubernetes refuses a pod, and in which words; it said so last just now.
 	if since, why, refused := strings.Cut(s["refused"], " "); refused {
-		o.Set.Refusal = &state.PodRefusal{Pods: strings.Fields(s["refused-pods"]), Why: why, Since: ago(t, since), At: noon}
+		o.Set.Refusal = &state.PodRefusal{Pods: strings.Fields(s["refused-pods"]), Why: why, Since: ago(t, since), At: ago(t, cmp.Or(s["refused-last"], "0s"))}
 	}
 	if size, class, _ := strings.Cut(s["claims"], " "); size != "" {
 		claims := resource.MustParse(size)
@@ -441,7 +441,7 @@ func podOf(t *testing.T, r row) state.Pod {
 		Damage: r["damage"], NodeGone: r["node-gone"] == "yes", NodeSilent: r["node-silent"] == "yes", Unclaimed: r["unclaimed"] == "yes",
 		Created: ago(t, cmp.Or(r["created"], r["since"])), ReadySince: ago(t, r["since"]), RunsSince: told(t, r["runs"]), Ran: r["ready"] == "yes" || r["ran"] == "yes",
 		Barred: r["barred"] == "yes", Reported: r["ready"] != "yes" && r["unreported"] != "yes", DownSince: told(t, r["down"]),
-		Crashed: r["crashed"] == "yes", Unpulled: r["unpulled"] == "yes",
+		Crashed: r["crashed"] == "yes", Unpulled: r["unpulled"] == "yes", Shut: r["shut"], ShutBy: iff(r["shut"] != "", "is cordoned"),
 	}
 	pod.GoingSince, pod.LostNode, pod.Finalizers = told(t, r["going"]), r["lost-node"], r["finalizers"]
 	since := ago(t, cmp.Or(r["damaged"], r["since"]))

@@ -221,8 +221,8 @@ func (w *world) sound() bool {
 		if w.seats[i].learner && w.record.joining.id != w.seats[i].id {
 			return false // nobody knows who has added it
 		}
-		if w.claims[i].unheard {
-			return false // its node comes back, or goes
+		if w.claims[i].unheard || w.claims[i].shut {
+			return false // its node comes back, or goes; or a person lets pods come to it again
 		}
 		if w.barred(int8(i)) {
 			return false // only a commit, or who has set the quota

@@ -101,6 +101,11 @@ func advices() []advice {
 			git("raise spec.replicas to 3", func(a *ask) { a.replicas = 3 }), deletePod,
 		}},
 		{rules: "claims hibernate deletion membership remedy", says: "and a new member takes its place with the data of the others", ways: []exit{deletePod}},
+		{rules: "start leader", says: "let pods come to node", ways: []exit{
+			{name: "uncordon the node", take: (*world).tend},
+			revert,
+			{name: "delete the claim and the pod", take: func(w *world, h *decision.Hold) { w.deleteClaim(ordinalOf(h)) }, loses: true},
+		}},
 		{rules: "volumes", says: "raise spec.replicas to 3 first", seldom: true, ways: []exit{git("raise spec.replicas to 3", func(a *ask) { a.replicas = 3 })}},
 		{rules: "volumes", says: "set spec.storage.size back", seldom: true, ways: []exit{
 			{name: "set spec.storage.size back", take: func(w *world, _ *decision.Hold) { w.ask.large = w.set.large }},
@@ -116,7 +121,7 @@ func (w *world) tend(*decision.Hold) {
 	apart := w.leader < 0
 	for i := range int8(most) {
 		apart = apart || w.pods[i].state == podStarting && w.foundApart(i)
-		w.claims[i].unheard, w.pods[i].cut = false, false
+		w.claims[i].unheard, w.claims[i].shut, w.pods[i].cut = false, false, false
 		if w.goes(i) { // its volume is retained, and put under a claim of that name again
 			w.claims[i].terminating = false
 			w.deletePodOf(i)
@@ -144,7 +149,7 @@ func (w *world) bringBack(i int8) {
 		w.makeClaim(i)
 	}
 	c.there, c.data, c.behind, c.short = true, w.seats[i].id, true, w.leader >= 0
-	c.corrupt, c.pinned, c.unheard, c.terminating, c.held = false, false, false, false, 0
+	c.corrupt, c.pinned, c.unheard, c.shut, c.terminating, c.held = false, false, false, false, false, 0
 	w.vote()
 }
 

@@ -61,6 +61,7 @@ func outside() map[string]string {
 		"go there by two commits, each with its digest":                 "no world pins an image",
 		"check its claim":                                               "the provisioner of a world always goes on",
 		"wayOut(s, going)":                                              "the two texts of claims: delete its pod, or raise spec.replicas to 3",
+		"letIn(s, p)":                                                   "the two texts of places: uncordon the node, revert, or delete the claim",
 		"put it back by hand, write into the file":                      admits,
 		"exempt(o)":                        admits,
 		"let the policy, quota or webhook": admits,

@@ -150,8 +150,8 @@ type fakeClaim struct {
 	behind, short bool
 	// corrupt: etcd cannot read it. pinned: its node is gone, and it is nowhere
 	// else.
-	// unheard: the node does not report, whatever runs on it.
-	corrupt, pinned, unheard bool
+	// unheard: the node does not report, whatever runs on it. shut: it takes no new pod.
+	corrupt, pinned, unheard, shut bool
 	// full: its database has reached its quota, and most of that can be given back,
 	// unless it is laden: then it needs the room for what it holds.
 	full, laden bool

@@ -44,6 +44,9 @@ type Observed struct {
 	Record *Record
 	// RecordProblem is why a record that exists cannot be used.
 	RecordProblem string
+	// PlacesUnread says that nobody has read yet whether nodes take the pods back that a
+	// roll stops, see Pod.Shut.
+	PlacesUnread bool
 	// Certificates is the state of the Secrets with certificates.
 	Certificates Certificates
 	// Objects are the services, the disruption budget and, as far as it is not a
@@ -476,6 +479,10 @@ type Pod struct {
 	// not answer, so that the pod can start nowhere. NodeGoneSince is since when.
 	NodeGone      bool
 	NodeGoneSince time.Time
+	// Shut is the node to which its volume is tied, where that takes no new pod of the
+	// cluster, and ShutBy why: what is stopped there does not come back. Both are "" where
+	// that is not so, and of a pod that no roll is about to stop.
+	Shut, ShutBy string
 	// Unclaimed says that the volume claim that it mounts does not exist any more: its
 	// volume goes when it stops.
 	Unclaimed bool

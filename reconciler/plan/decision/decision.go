@@ -100,6 +100,9 @@ type Hold struct {
 	Listen bool
 	// Compare says that a hold of the kind Confirm wants the members' data compared, too.
 	Compare bool
+	// Places says that a hold of the kind Confirm wants it read whether nodes take the pods
+	// back that a roll stops, and the members not asked.
+	Places bool
 
 	// awaits is what a forecast supposes to have come about behind the hold.
 	Awaits awaits

@@ -97,7 +97,7 @@ func Settle(s *situation.Situation) {
 	r := healthyRound(s)
 	deep := r
 	deep.At, deep.Deep = s.Now.Add(-state.Between), true
-	s.Observed.Rounds = []state.Round{deep, r}
+	s.Observed.Rounds, s.Observed.PlacesUnread = []state.Round{deep, r}, false
 }
 
 // replace creates the pods that are missing, and replaces the formed cluster's

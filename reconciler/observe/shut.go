@@ -1,0 +1,83 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+)
+
+// shutNode is a node that takes no new pod of a cluster, and why.
+type shutNode struct{ name, why string }
+
+// ReadPlaces reads which members that a roll is about to stop have no node to come back to.
+func (o *Observer) ReadPlaces(ctx context.Context, v *View) (err error) {
+	if v.gathered.shut, err = o.shutNodes(ctx, v); err != nil {
+		return fmt.Errorf("observe %s: %w", v.Cluster.Key(), err)
+	}
+	v.describePlaces(v.gathered.shut)
+	return nil
+}
+
+// shutNodes are the nodes that would not take a member back whose volume is there alone,
+// by pod. Read only of pods that a roll is about to stop.
+func (o *Observer) shutNodes(ctx context.Context, v *View) (map[string]shutNode, error) {
+	shut := map[string]shutNode{}
+	for i, p := range v.gathered.pods {
+		if seen := &v.Observed.Pods[i]; !seen.Ready || seen.Template == v.Desired.Template && !seen.Stale { // described in this order
+			continue
+		}
+		node, _, err := o.nodeOf(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		why := shutTo(node, v.Cluster.Spec.PodTemplate.Spec.Tolerations)
+		if why == "" {
+			continue
+		}
+		host, err := o.hostOfVolume(ctx, v.gathered.claim(v.ClaimName(p.Name)))
+		if err != nil && !apierrors.IsForbidden(err) {
+			return nil, fmt.Errorf("read the volume of %s: %w", p.Name, err)
+		}
+		if host != "" && host == node.Labels[corev1.LabelHostname] {
+			shut[p.Name] = shutNode{node.Name, why}
+		}
+	}
+	return shut, nil
+}
+
+// shutTo is why a node takes no new pod with these tolerations, "" where it does.
+func shutTo(node *corev1.Node, tolerations []corev1.Toleration) string {
+	if node == nil {
+		return ""
+	}
+	taints := slices.Clone(node.Spec.Taints)
+	if node.Spec.Unschedulable { // Kubernetes adds that taint a moment later
+		taints = append(taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	}
+	for _, taint := range taints {
+		tolerated := taint.Effect == corev1.TaintEffectPreferNoSchedule || slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
+			return t.ToleratesTaint(klog.Background(), &taint, true)
+		})
+		switch {
+		case tolerated:
+		case taint.Key == corev1.TaintNodeUnschedulable:
+			return "is cordoned"
+		default:
+			return "has the taint " + taint.ToString() + ", which the members do not tolerate"
+		}
+	}
+	return ""
+}
+
+// describePlaces describes which pods could not come back to their nodes, where that was read.
+func (v *View) describePlaces(shut map[string]shutNode) {
+	v.Observed.PlacesUnread = shut == nil
+	for i := range v.Observed.Pods {
+		pod := &v.Observed.Pods[i]
+		pod.Shut, pod.ShutBy = shut[pod.Name].name, shut[pod.Name].why
+	}
+}
