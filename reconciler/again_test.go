@@ -3,12 +3,16 @@ package reconciler_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
@@ -40,8 +44,10 @@ func TestTheSecondDecisionNeedsEveryFact(t *testing.T) {
 			reconcilertest.Asleep(w)
 			reconcilertest.Away(w, "jobs")
 		}, "read Job "},
-		"a Service":  {action.ApplyObject{ObjectKind: "Service", Name: "orders-client"}, func(w *reconcilertest.World, _ *observe.View) { reconcilertest.Away(w, "services") }, "read Service orders-client: "},
-		"the budget": {action.ApplyObject{ObjectKind: "PodDisruptionBudget", Name: "orders"}, func(w *reconcilertest.World, _ *observe.View) { reconcilertest.Away(w, "poddisruptionbudgets") }, "read PodDisruptionBudget orders: "},
+		"the volumes where a member stops": {action.ResizeSet{}, func(w *reconcilertest.World, _ *observe.View) { reconcilertest.Away(w, "persistentvolumeclaims") }, "read PersistentVolumeClaim"},
+		"the volumes where one joins":      {action.BeginJoin{Member: "orders-3"}, func(w *reconcilertest.World, _ *observe.View) { reconcilertest.Away(w, "persistentvolumeclaims") }, "read PersistentVolumeClaim"},
+		"a Service":                        {action.ApplyObject{ObjectKind: "Service", Name: "orders-client"}, func(w *reconcilertest.World, _ *observe.View) { reconcilertest.Away(w, "services") }, "read Service orders-client: "},
+		"the budget":                       {action.ApplyObject{ObjectKind: "PodDisruptionBudget", Name: "orders"}, func(w *reconcilertest.World, _ *observe.View) { reconcilertest.Away(w, "poddisruptionbudgets") }, "read PodDisruptionBudget orders: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reconcilertest.Formed(t, func(w *reconcilertest.World) {
@@ -51,6 +57,29 @@ func TestTheSecondDecisionNeedsEveryFact(t *testing.T) {
 					t.Errorf("error %v, want %q", err, test.want)
 				}
 			})
+		})
+	}
+}
+
+// I3: no member joins on the volume of the one before it: that it is being deleted the caches may
+// not know yet.
+func TestNoMemberJoinsOnAVolumeThatGoes(t *testing.T) {
+	for _, goes := range []bool{false, true} {
+		reconcilertest.Formed(t, func(w *reconcilertest.World) {
+			w.API.PrependReactor("list", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+				going := clustertest.Claim("data-orders-3", func(c *corev1.PersistentVolumeClaim) {
+					c.Namespace, c.Labels, c.DeletionTimestamp = "shop", naming.OwnLabels(w.Wish.EtcdCluster), new(metav1.Now())
+				})
+				return goes, &corev1.PersistentVolumeClaimList{Items: []corev1.PersistentVolumeClaim{*going}}, nil
+			})
+			w.Commit(clustertest.SetReplicas(5))
+			for range 5 {
+				_, _ = w.Pass() // it is tried again
+				time.Sleep(5 * time.Second)
+			}
+			if j := w.Record().Joining; (j != nil) == goes {
+				t.Errorf("a volume goes: %t, joining: %+v", goes, j)
+			}
 		})
 	}
 }
