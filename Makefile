@@ -37,10 +37,11 @@ mutants: ## Spoil each clause of the planner in turn, tell what notices, and wri
 
 perturb: ## Disturb each write and each call of quorate's, try each pair of changes of a spec, and write docs/perturbations.md
 	$(TEST) ./test/perturb -count=1 -timeout=2h -v -args -all -write $(CURDIR)/docs/perturbations.md | grep -v '^ *\(===\|--- PASS\)'
+	$(TEST) ./test/perturb/live -count=1 -timeout=1h -v -args -all -write $(CURDIR)/docs/perturbations.md | grep -v '^ *\(===\|--- PASS\)'
 
 # The cluster comes up after the unit tests: it takes a part of the machine even at rest.
 test: unit release-check cluster ## Run the tests, and some end to end on a real Kubernetes; leaves nothing running
-	. test/env.sh && $(TEST) ./test/lab ./test/demo ./test/bench ./test/editor ./test/admission -count=1 -timeout=30m
+	. test/env.sh && $(TEST) ./test/lab ./test/demo ./test/bench ./test/editor ./test/admission ./test/perturb/live -count=1 -timeout=30m
 	. test/env.sh && $(TEST) ./test/e2e -count=1 -timeout=60m -parallel=1 -v
 	. test/env.sh && if [ -n "$$QUORATE_SANDBOX" ]; then "$$QUORATE_SANDBOX" down; fi
 

@@ -1,0 +1,102 @@
+package live
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/quorate/quorate/test/lab"
+)
+
+// api is the one API server of all runs, each of which has its namespace.
+var api struct {
+	url       *url.URL
+	transport http.RoundTripper
+	kube      kubernetes.Interface
+	kubelets  *kubelets
+}
+
+// worlds is how many runs there are at a time: most of a run is waiting.
+const worlds = "40"
+
+func TestMain(m *testing.M) { os.Exit(run(m)) } //nolint:forbidigo // TestMain returns no error
+
+func run(m *testing.M) int {
+	flag.Parse()
+	parallel := false
+	flag.Visit(func(f *flag.Flag) { parallel = parallel || f.Name == "test.parallel" })
+	if !parallel {
+		_ = flag.Set("test.parallel", worlds) // it is a number
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stop, err := start(ctx)
+	defer stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "live:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// start starts etcd, the API server, the controllers and the kubelets, and returns what ends
+// them.
+func start(ctx context.Context) (stop func(), err error) {
+	var ends []func()
+	stop = func() {
+		for _, end := range slices.Backward(ends) {
+			end()
+		}
+	}
+	dir, err := os.MkdirTemp("", "quorate-live-")
+	if err != nil {
+		return stop, err
+	}
+	ends = append(ends, func() { _ = os.RemoveAll(dir) })
+	sandbox, err := lab.BuildSandbox(ctx, dir)
+	if err != nil {
+		return stop, err
+	}
+	store, err := sandbox.StartEtcd(ctx, "3.6.16", filepath.Join(dir, "etcd"), "--unsafe-no-fsync")
+	if err != nil {
+		return stop, err
+	}
+	ends = append(ends, store.Close)
+	server, err := sandbox.StartAPIServer(ctx, store.URL, filepath.Join(dir, "api"), "--max-requests-inflight=0", "--max-mutating-requests-inflight=0", "--enable-priority-and-fairness=false")
+	if err != nil {
+		return stop, err
+	}
+	ends = append(ends, server.Close)
+	names := []string{"statefulset-controller", "disruption-controller", "persistentvolumeclaim-protection-controller"}
+	controllers, err := sandbox.StartControllers(ctx, server, filepath.Join(dir, "controllers"), names, "--concurrent-statefulset-syncs=20")
+	if err != nil {
+		return stop, err
+	}
+	ends = append(ends, controllers.Close)
+	return stop, reach(ctx, server.Config)
+}
+
+// reach lets the tests reach the API server.
+func reach(ctx context.Context, config *rest.Config) (err error) {
+	config.QPS = -1 // no limit
+	if api.url, err = url.Parse(config.Host); err != nil {
+		return err
+	}
+	if api.transport, err = rest.TransportFor(config); err != nil {
+		return err
+	}
+	if api.kube, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	api.kubelets, err = startKubelets(ctx, api.kube)
+	return err
+}
