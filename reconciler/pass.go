@@ -40,7 +40,8 @@ func (r *Reconciler) decideAgain(ctx context.Context, v *observe.View, act actio
 
 // restsOn is what an action rests on beside the record, the StatefulSet and the pods: the
 // object that it applies; the volume claims, where it stops a member, because one that was
-// deleted a moment ago goes with the pod, or lets one join, which is to get another volume.
+// deleted a moment ago goes with the pod, with the budget, which keeps others from stopping
+// one beside it; or where it lets one join, which is to get another volume.
 func restsOn(act action.Action) (kind, name string) {
 	a, applies := act.(action.ApplyObject)
 	_, resizes := act.(action.ResizeSet)

@@ -27,6 +27,27 @@ func ParseSchedule(text, timeZone string) (cron.Schedule, error) {
 	return parseSchedule(text, zone)
 }
 
+// Opening is now while the window is open, else its next opening, in its own
+// zone; the zero time when none comes within five years. The schedule goes by
+// the clocks of the zone, the duration is time that goes by: a window of three
+// hours is open for three hours in the night in which the clocks change, too.
+func (w MaintenanceWindow) Opening(now time.Time) (time.Time, error) {
+	zone, err := loadZone(w.TimeZone)
+	if err != nil {
+		return time.Time{}, err
+	}
+	schedule, err := parseSchedule(w.Schedule, zone)
+	if err != nil {
+		return time.Time{}, err
+	}
+	// An opening keeps the window open for its duration, so it is open when one
+	// came in that time: the first start since then tells it.
+	if begun := schedule.Next(now.Add(-w.Duration.Duration)); !begun.IsZero() && !begun.After(now) {
+		return now, nil
+	}
+	return schedule.Next(now).In(zone), nil
+}
+
 // parseSchedule is ParseSchedule in a zone that has been found.
 func parseSchedule(text string, zone *time.Location) (cron.Schedule, error) {
 	text = strings.TrimSpace(text)

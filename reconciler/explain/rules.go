@@ -229,11 +229,12 @@ func rules() []Entry {
 		{
 			Name:  "fight",
 			Means: "Another writer changes back what quorate puts right, again and again; or the API server itself changes what quorate applies, or refuses it. quorate waits longer each time.",
-			Why:   "Two writers that undo each other would restart or reconfigure the cluster for ever. Members that start with something else than Git says may lose data, and without its Services and its disruption budget a cluster is not safe to restart.",
+			Why:   "Two writers that undo each other would restart or reconfigure the cluster for ever. Members that start with something else than Git says may lose data, and without its Services and its disruption budget a cluster is not safe to restart: while members restart, the budget keeps every pod, or a drained node takes a second one.",
 			Do: []string{
 				"Stop the manager that the hold names from changing that field, or write into the file what it wants.",
 				"kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations shows what changes objects on their way; exempt the namespace, or the object. kubectl get validatingadmissionpolicies,validatingwebhookconfigurations, and kubectl describe resourcequota in the namespace, show what refuses them.",
 				"Where something else has the name of an object, rename the cluster, or remove what is in the way.",
+				"A policy that forbids budgets which keep every pod stops rollouts: exempt the budget of the cluster.",
 			},
 		},
 		{

@@ -29,6 +29,7 @@ func (o *Observer) describe(g gathered) (*View, error) {
 	v.describeLeftovers(g.made)
 	v.describeCertificates(o.checkCertificates(v.Cluster, g.secrets))
 	v.describeSet(g)
+	v.describeEvictions(g, o.Now())
 	v.describeDamage(g)
 	v.describePlaces(g.shut)
 	v.Observed.Restore = restoreOf(v.Cluster, v.Record, g.job, g.jobPods)

@@ -108,8 +108,8 @@ func (o *Observer) setByName(ctx context.Context, c desired.Cluster) (*appsv1.St
 }
 
 // gatherLive reads again what a decision rests on most: the record, the StatefulSet, the
-// pods and one object, or all volume claims, from the API server itself, the rest from the
-// caches.
+// pods and one object, or all volume claims with the budget, from the API server itself,
+// the rest from the caches.
 func (o *Observer) gatherLive(ctx context.Context, g gathered, kind, name string) (gathered, error) {
 	live, err := o.Cache.read(g.cluster)
 	if err != nil {
@@ -117,6 +117,12 @@ func (o *Observer) gatherLive(ctx context.Context, g gathered, kind, name string
 	}
 	ns, of, get := g.cluster.Metadata.Namespace, g.cluster.Metadata.Name, metav1.GetOptions{}
 	g.made, live.secrets = live.secrets, g.secrets
+	if kind == "PersistentVolumeClaim" || kind == "PodDisruptionBudget" {
+		// Before the pods: whose eviction it does not show any more, they show going.
+		if live.budget, err = kube.FoundOrNil(o.Kube.PolicyV1().PodDisruptionBudgets(ns).Get(ctx, of, get)); err != nil {
+			return g, fmt.Errorf("read PodDisruptionBudget %s: %w", of, err)
+		}
+	}
 	if live.record, err = kube.FoundOrNil(o.Kube.CoreV1().ConfigMaps(ns).Get(ctx, naming.Record(of), get)); err != nil {
 		return g, fmt.Errorf("read the record: %w", err)
 	}
@@ -131,8 +137,6 @@ func (o *Observer) gatherLive(ctx context.Context, g gathered, kind, name string
 		live.services[name], err = kube.FoundOrNil(o.Kube.CoreV1().Services(ns).Get(ctx, name, get))
 	case "PersistentVolumeClaim":
 		live.claims, err = o.claims(ctx, g.cluster)
-	case "PodDisruptionBudget":
-		live.budget, err = kube.FoundOrNil(o.Kube.PolicyV1().PodDisruptionBudgets(ns).Get(ctx, name, get))
 	}
 	if err != nil {
 		return g, fmt.Errorf("read %s %s: %w", kind, name, err)

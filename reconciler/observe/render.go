@@ -23,7 +23,7 @@ func (o *Observer) render(v *View) error {
 	with.ClaimPrefix = v.Record.Claims()
 	if v.Record != nil {
 		with.Replicas = new(podCount(*v.Record, v.Cluster.EtcdCluster, v.Set))
-		with.Disruptions = new(Disruptions(*v.Record, v.Cluster.EtcdCluster))
+		with.Disruptions = new(o.disruptions(v))
 	}
 	if err := o.renderWith(v, with); err != nil {
 		return err

@@ -274,6 +274,8 @@ func (w *world) deleteObject(a action.DeleteObject) {
 		w.set = fakeSet{}
 	case "Secret":
 		w.secrets = false
+	case budget:
+		w.closed = false
 	default:
 		bit := uint8(1) << (a.Name[len(a.Name)-1] - '0')
 		w.missing, w.drifted = w.missing|bit, w.drifted&^bit

@@ -64,7 +64,9 @@ func (e *engine) act(w *world, s sight, d ruling, f fate) string {
 		return ""
 	}
 	if e.telling {
-		e.told = printed("I0: what the simulation has found", e.desired(s.caches), e.observed(s.caches, s), w.now())
+		d, o := e.desired(s.caches), e.observed(s.caches, s)
+		s.caches.lookAtBudget(d, &o, w.now())
+		e.told = printed("I0: what the simulation has found", d, o, w.now())
 	}
 	action := d.Step.Action
 	if *s.caches != *w && !e.hand.trusting {
@@ -77,19 +79,23 @@ func (e *engine) act(w *world, s sight, d ruling, f fate) string {
 	if e.hand.alter != nil {
 		action = e.hand.alter(w, action)
 	}
-	e.due = d.due
+	e.due, e.exclusive = d.due, d.exclusive
+	w.evict(s.evicts-1, action)
 	return e.carryOut(w, s, action, f)
 }
 
-// ruling is what the rules say, and the template that is due then.
+// ruling is what the rules say, and the template that is due then, and whether nobody else may
+// stop a member.
 type ruling struct {
 	verdict.Verdict
-	due string
+	due       string
+	exclusive bool
 }
 
 func (e *engine) decide(live *world, s sight, clock int32) ruling {
 	e.daemon = s.daemon
 	d, o, now := e.desired(live), e.observed(live, s), noonPlus(clock)
+	exclusive := live.lookAtBudget(d, &o, now)
 	live.seen(&o, now)
 	if e.witness != nil {
 		e.witness(d, o, now)
@@ -104,7 +110,7 @@ func (e *engine) decide(live *world, s sight, clock int32) ruling {
 		it = situation.Of(d, o, now)
 		v = first(e.rules, it)
 	}
-	return ruling{v, it.Desired.Template}
+	return ruling{v, it.Desired.Template, exclusive}
 }
 
 // sameAction compares two actions by what they do.
@@ -121,7 +127,7 @@ func (e *engine) carryOut(w *world, s sight, a action.Action, f fate) string {
 	switch f {
 	case lost:
 	case late:
-		e.calls = append(e.calls, call{action: a, then: before, due: e.due, left: 10})
+		e.calls = append(e.calls, call{action: a, then: before, due: e.due, exclusive: e.exclusive, left: 10})
 	default:
 		e.execute(w, a, f)
 	}
@@ -143,7 +149,7 @@ func (e *engine) execute(w *world, a action.Action, f fate) {
 	case action.IssueCertificates:
 		w.secrets = f != half
 	case action.ApplyObject:
-		w.applyObject(a)
+		e.applyObject(w, a)
 	case action.CreateSet:
 		n, v := int8(a.Replicas), variantOf(e.due)
 		w.goneWay(v)
@@ -218,7 +224,12 @@ func (w *world) changeSet(template, partition int8) {
 	w.set = after
 }
 
-func (w *world) applyObject(a action.ApplyObject) {
+// applyObject makes an object what was wanted of it when that was decided.
+func (e *engine) applyObject(w *world, a action.ApplyObject) {
+	if a.ObjectKind == budget {
+		w.closed = e.exclusive
+		return
+	}
 	bit := uint8(1) << (a.Name[len(a.Name)-1] - '0')
 	w.missing &^= bit
 	w.drifted &^= bit

@@ -13,6 +13,8 @@ type call struct {
 	// then is the world as it was read for it, and due the template of that time.
 	then world
 	due  string
+	// exclusive: the budget was to keep every pod then.
+	exclusive bool
 	// left is how many events it is still on its way.
 	left int
 }
@@ -39,7 +41,7 @@ func (p *played) arrivals() string {
 // the IDs and its own list; all else that quorate has looked at may be another by now.
 func (e *engine) arrive(w *world, c call) string {
 	before := *w
-	e.due = c.due
+	e.due, e.exclusive = c.due, c.exclusive
 	switch a := c.action.(type) {
 	case action.MoveLeader:
 		e.moveLeader(w, a)

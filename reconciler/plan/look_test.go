@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -46,6 +47,8 @@ type engine struct {
 	advices []advice
 	// due is the template of the stop that was due when it decided last.
 	due string
+	// exclusive: the budget was to keep every pod then.
+	exclusive bool
 	// calls are on their way.
 	calls []call
 }
@@ -156,6 +159,9 @@ type sight struct {
 	blind bool
 	// daemon is which of two it is, 0 or 1.
 	daemon int8
+	// evicts is an ordinal and one whose eviction is granted, where the budget allows that, after the
+	// last look and before what follows from it.
+	evicts int8
 }
 
 // plainly is the sight of a quorate whose eyes are quick.
@@ -267,6 +273,24 @@ func (e *engine) lookAtObjects(w *world) []state.Object {
 		e.objects = append(e.objects, object)
 	}
 	return e.objects
+}
+
+// budget is the kind of the object that says how many pods others may stop.
+const budget = "PodDisruptionBudget"
+
+// lookAtBudget compares the budget with what is wanted of it, and tells whether that is to keep
+// every pod.
+func (w *world) lookAtBudget(d state.Desired, o *state.Observed, now time.Time) (exclusive bool) {
+	if !w.record.formed || !w.set.there || w.missing != 0 {
+		return false
+	}
+	exclusive = situation.Exclusive(d.Spec, *o, now)
+	object := state.Object{Kind: budget, Name: "orders", State: state.ObjectInSync}
+	if w.closed != exclusive {
+		object.State, object.Detail, object.Weight = state.ObjectDrifted, ".spec.minAvailable", state.WeightMembers
+	}
+	o.Objects = append(o.Objects, object)
+	return exclusive
 }
 
 func (w *world) lookAtSet(o *state.Observed) {

@@ -1,6 +1,10 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+)
 
 // moveKind is a sort of thing that happens without quorate.
 type moveKind int8
@@ -318,6 +322,15 @@ func (w *world) apply(m move) string {
 		return w.applyToVolume(m)
 	}
 	return ""
+}
+
+// evict stops a pod right before another one restarts, where the API server grants that: all are
+// ready, there are more than two, and the budget is not closed.
+func (w *world) evict(i int8, before action.Action) {
+	r, restarts := before.(action.RestartMember)
+	if restarts && i >= 0 && i < w.set.replicas && i != int8(r.Ordinal) && memberCount(w) > 2 && !w.closed && w.allReady() {
+		w.pods[i].served, w.pods[i].state = true, podStopping
+	}
 }
 
 // templateFor is the template that the controller makes a pod from.

@@ -143,6 +143,8 @@ func (w *world) unsatisfied() string {
 		return "liveness: at rest although the roll has not been closed"
 	case w.record.applied != want || !w.record.wasApplied || w.record.vague:
 		return "liveness: at rest although nobody has written down what was applied"
+	case w.closed:
+		return "liveness: at rest although nobody else may stop a member"
 	case w.missing != 0 || w.drifted != 0:
 		return "liveness: at rest although a service is not as Git says"
 	}

@@ -274,6 +274,7 @@ func (p *played) look(d *dice) string {
 	if p.w.around.shared && d.one(8) {
 		s.daemon = 1
 	}
+	s.evicts = int8(d.roll(most + 1))
 	v, broken := p.e.pass(&p.w, s, f)
 	if p.trace != nil {
 		p.tellOf(v, s, f)

@@ -68,7 +68,7 @@ func TestWindowsOpenAndClose(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := situation.OpeningOf(windowOf(c.schedule, c.duration, c.zone), now)
+			got, err := windowOf(c.schedule, c.duration, c.zone).Opening(now)
 			if err != nil {
 				t.Fatal(err)
 			}

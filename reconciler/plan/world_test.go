@@ -325,6 +325,9 @@ type world struct {
 
 	around surroundings
 
+	// closed: the disruption budget lets no pod go.
+	closed bool
+
 	// What people and faults have done; only the judge and the settling ask.
 	tampered bool
 	// unguarded: no guard stands before etcd in the pods.

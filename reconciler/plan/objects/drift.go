@@ -27,7 +27,7 @@ func Drift(s *situation.Situation) verdict.Verdict {
 		case restsOn(s, obj):
 			return await(s, obj)
 		case loses(s, obj):
-			return putBack(obj).AtOnce()
+			return putBack(s, obj).AtOnce()
 		case s.Contested(obj), refused(s, obj): // Fight tells
 		case s.Withheld(obj):
 		case obj.State == state.ObjectMissing && situation.ForClients(s, obj) && s.Observed.Record.Applied == nil:
@@ -35,7 +35,7 @@ func Drift(s *situation.Situation) verdict.Verdict {
 		case obj.State == state.ObjectMissing:
 			return verdict.Do(action.ApplyObject{ObjectKind: obj.Kind, Name: obj.Name}, "it is gone, and Git says that it should be there")
 		case obj.State == state.ObjectDrifted:
-			return putBack(obj)
+			return putBack(s, obj)
 		}
 	}
 	if s.Observed.Set == nil {
@@ -44,9 +44,16 @@ func Drift(s *situation.Situation) verdict.Verdict {
 	return verdict.Pass()
 }
 
+// budgetKind is the kind of the object that says how many members others may stop.
+const budgetKind = "PodDisruptionBudget"
+
 // putBack applies an object that differs.
-func putBack(o state.Object) verdict.Verdict {
-	v := verdict.Do(action.ApplyObject{ObjectKind: o.Kind, Name: o.Name}, "it differs from what Git says: "+o.Detail)
+func putBack(s *situation.Situation, o state.Object) verdict.Verdict {
+	why := "it differs from what Git says: "
+	if o.Kind == budgetKind && situation.Exclusive(s.Desired.Spec, s.Observed, s.Now) {
+		why = "no eviction takes a member beside the one that the rollout restarts: "
+	}
+	v := verdict.Do(action.ApplyObject{ObjectKind: o.Kind, Name: o.Name}, why+o.Detail)
 	if !o.ChangedAt.IsZero() {
 		v = v.Measured("at %s", o.ChangedAt.UTC().Format(time.RFC3339))
 	}

@@ -11,13 +11,14 @@ import (
 
 // Fight reports an object that another writer changes again and again, that is refused, or that
 // is left. Nothing new begins meanwhile; what has begun continues, and so does all that
-// repairs. Not even that where admission changes what members start with.
+// repairs. Not even that where admission changes what members start with, or where others may
+// stop members beside.
 func Fight(s *situation.Situation) verdict.Verdict {
 	continues := s.Rolling() && !s.BeginsDisruption()
 	for _, o := range s.Observed.Objects {
 		switch {
 		case Bearable(s, o): // a warning tells
-		case continues && !misleads(s, o):
+		case continues && !misleads(s, o) && !shared(s, o):
 		case s.Contested(o), refused(s, o):
 			return await(s, o)
 		}
@@ -35,6 +36,15 @@ func Bearable(s *situation.Situation, o state.Object) bool {
 // applied: Drift lets through nothing else of a StatefulSet.
 func misleads(s *situation.Situation, o state.Object) bool {
 	return o.Kind == "StatefulSet" && s.Contested(o)
+}
+
+// shared reports whether evictions may take members beside the one that a roll stops next, because
+// the budget is not as it should be. What heals waits for nothing, and a revert stops no member.
+func shared(s *situation.Situation, o state.Object) bool {
+	if o.Kind != budgetKind || o.State != state.ObjectMissing && o.Weight == state.WeightLight {
+		return false
+	}
+	return s.Started() && situation.Exclusive(s.Desired.Spec, s.Observed, s.Now) && s.MendedByRoll() == nil && !s.EndsNoSpace()
 }
 
 // Warnings tell what admission makes of objects, where nothing waits for that.
@@ -106,7 +116,7 @@ func Forming(s *situation.Situation) verdict.Verdict {
 		case refused(s, o), heavy && s.Contested(o):
 			return await(s, o)
 		case heavy:
-			return putBack(o)
+			return putBack(s, o)
 		}
 	}
 	return verdict.Pass()

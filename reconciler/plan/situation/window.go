@@ -43,7 +43,7 @@ func (s *Situation) NextOpening() (opens time.Time, problem string) {
 		return s.Now, ""
 	}
 	for i, w := range s.Desired.Spec.Maintenance {
-		next, err := OpeningOf(w, s.Now)
+		next, err := w.Opening(s.Now)
 		if err != nil {
 			return time.Time{}, fmt.Sprintf("it is unknown when spec.maintenance[%d] opens: %s", i, err)
 		}
@@ -55,27 +55,6 @@ func (s *Situation) NextOpening() (opens time.Time, problem string) {
 		return opens, "spec.maintenance never opens: no window comes within five years"
 	}
 	return opens, ""
-}
-
-// OpeningOf is now while the window is open, else its next opening, in its own
-// zone; the zero time when none comes within five years. The schedule goes by
-// the clocks of the zone, the duration is time that goes by: a window of three
-// hours is open for three hours in the night in which the clocks change, too.
-func OpeningOf(w schema.MaintenanceWindow, now time.Time) (time.Time, error) {
-	schedule, err := schema.ParseSchedule(w.Schedule, w.TimeZone)
-	if err != nil {
-		return time.Time{}, err
-	}
-	zone, err := time.LoadLocation(w.TimeZone)
-	if err != nil {
-		return time.Time{}, err
-	}
-	// An opening keeps the window open for its duration, so it is open when one
-	// came in that time: the first start since then tells it.
-	if begun := schedule.Next(now.Add(-w.Duration.Duration)); !begun.IsZero() && !begun.After(now) {
-		return now, nil
-	}
-	return schedule.Next(now).In(zone), nil
 }
 
 // FirstBackup reports whether this roll needs a backup and none has succeeded yet.

@@ -1,0 +1,87 @@
+package reconciler_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/reconcilertest"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+var budgets = policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")
+
+func budgetOf(w *reconcilertest.World) *policyv1.PodDisruptionBudget {
+	w.Helper()
+	object, err := w.API.Tracker().Get(budgets, "shop", "orders")
+	budget, ok := object.(*policyv1.PodDisruptionBudget)
+	if err != nil || !ok {
+		w.Fatalf("%T: %v", object, err)
+	}
+	return budget
+}
+
+// 390: the budget keeps every pod from the first restart of a roll to the last, and is written
+// twice for that, which nobody takes for a drift.
+func TestTheBudgetIsClosedOnceForAWholeRoll(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Commit(clustertest.SetVersion("3.6.16"))
+		w.Until(func(p decision.Plan) bool {
+			if stay := budgetOf(w).Spec.MinAvailable.IntVal; stay != 3 && len(p.Steps) > 0 && strings.HasPrefix(p.Steps[0].String(), "restart") {
+				w.Errorf("%d must stay, and next is: %s", stay, p.Steps[0])
+			}
+			return p.Idle()
+		})
+		steps := slices.DeleteFunc(w.Lines("step started", "action"), func(a string) bool { return strings.HasPrefix(a, "move the leader") })
+		want := []string{
+			"start the roll 3.6.12 → 3.6.16", "apply PodDisruptionBudget orders",
+			"restart orders-2 3.6.12 → 3.6.16", "restart orders-1 3.6.12 → 3.6.16", "restart orders-0 3.6.12 → 3.6.16",
+			"end the roll", "apply PodDisruptionBudget orders", "record that 3.6.16 is applied",
+		}
+		if !slices.Equal(steps[1:], want) {
+			w.Errorf("after the backup it does %q, want %q", steps[1:], want)
+		}
+		if stay := budgetOf(w).Spec.MinAvailable.IntVal; stay != 2 {
+			w.Errorf("after the roll %d must stay", stay)
+		}
+		if drifts := w.Lines("drift corrected", "object"); len(drifts) > 0 {
+			w.Errorf("told as drift: %q", drifts)
+		}
+	}, clustertest.SetVersion("3.6.12"))
+}
+
+// 391: of an eviction that was granted before the budget was closed, the caches may know nothing:
+// it is read before a member stops, and none stops until it has come to its end.
+func TestNoMemberStopsWhileAnEvictionIsOnItsWay(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Commit(clustertest.SetVersion("3.6.16"))
+		w.Until(func(p decision.Plan) bool {
+			return len(p.Steps) > 0 && strings.HasPrefix(p.Steps[0].String(), "restart")
+		})
+		granted := budgetOf(w).DeepCopy()
+		granted.Status.DisruptedPods = map[string]metav1.Time{"orders-1": metav1.Now()}
+		lags := true
+		w.API.PrependReactor("get", "poddisruptionbudgets", func(clienttesting.Action) (bool, runtime.Object, error) { return lags, granted, nil })
+		set := w.Set()
+		if _, err := w.Pass(); !errors.Is(err, state.ErrChanged) {
+			w.Errorf("with caches that lag behind: %v", err)
+		}
+		lags = false
+		w.Put(budgets, granted)
+		time.Sleep(time.Minute) // what has failed is tried again later
+		p := w.Until(func(p decision.Plan) bool { return p.Hold != nil && p.Hold.Rule == "member" })
+		if !strings.Contains(p.Hold.Message, "orders-1 is shutting down") || w.Set().ResourceVersion != set.ResourceVersion {
+			w.Errorf("%s", p.Text())
+		}
+		w.UntilIdle()
+	}, clustertest.SetVersion("3.6.12"))
+}

@@ -1,0 +1,22 @@
+package situation
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// Exclusive reports whether nobody else may stop a member, because a roll stops one after the
+// other: between the last look and a restart the API server would grant an eviction, and
+// two members would be down. From the start of the roll to its end the disruption budget keeps
+// every pod; while the roll waits for its window, nodes are drained as ever. One that
+// ends the alarm NOSPACE waits for no window.
+func Exclusive(spec schema.ClusterSpec, o state.Observed, now time.Time) bool {
+	s := &Situation{Desired: state.Desired{Spec: spec}, Observed: o, Now: now}
+	if !s.Formed() || o.Set == nil || !s.RollOpen() && !halfway(s) {
+		return false
+	}
+	r := s.Observed.Round()
+	return s.WindowOpen() || r != nil && r.Alarmed(state.NoSpace)
+}
