@@ -227,6 +227,9 @@ func guardsBlinded() []mutant {
 				m.Version = ""
 			}
 		})), from: unheard},
+		{name: "evictions may take a member in a roll", breaks: "I2", table: blind("drift fight", func(s *situation.Situation) {
+			s.Observed.Objects = slices.DeleteFunc(slices.Clone(s.Observed.Objects), func(o state.Object) bool { return o.Kind == budget })
+		}), from: mixed},
 		{name: "every window is open", breaks: "I26", table: blind("window", func(s *situation.Situation) { s.Desired.Spec.Maintenance = nil })},
 	}
 }
