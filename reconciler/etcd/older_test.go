@@ -37,6 +37,7 @@ func TestAnOlderVolumeIsKnown(t *testing.T) {
 				rec = noted(s, rec, s.await("all to be well under load", well))
 				m.Kill()
 				written()
+				rec = noted(s, rec, s.await("the others to go on", func(r state.Round) bool { return r.Problem == "" }))
 				if err := guardAt(s, rec, m, m.Volume); err != nil {
 					t.Errorf("its own: %v", err)
 				}

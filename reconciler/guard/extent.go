@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 )
@@ -60,14 +61,15 @@ func (e *extent) read(r *bufio.Reader) error {
 			return err
 		}
 		size, padding := frame(head)
-		if _, err := r.Discard(len(head)); err != nil || size == 0 {
-			return err
+		if size == 0 || size > math.MaxInt32 {
+			return nil
 		}
+		_, _ = r.Discard(len(head))
 		prefix, err := r.Peek(int(min(size, maxPrefix)))
 		if err != nil || !e.take(prefix) {
 			return err
 		}
-		if _, err := io.CopyN(io.Discard, r, int64(size+padding)); err != nil {
+		if _, err := r.Discard(int(size + padding)); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,7 @@
 //	I2   one action a cluster; nothing else is down, terminating or joining
 //	I3   an uncached read and the object's UID just before each destructive call, and the IDs of the member that answers
 //	I4   "new" as initial state only while no cluster ID is recorded
-//	I5   an old identity only on its own volume, never on an empty or foreign one
+//	I5   an old identity only on its own volume, never on an empty, an older or a foreign one
 //	I6   no volume goes before its member, and none by cascade
 //	I7   what exists and is not quorate's is never taken over
 //	I8   a restore never moves revisions back

@@ -10,6 +10,7 @@ const (
 	guardEmpty
 	guardForeign
 	guardOutdated
+	guardOlder
 	guardStranger
 )
 
@@ -24,6 +25,8 @@ func (w *world) guard(i int8) guardSays {
 		return guardStarts
 	case c.data == strangers:
 		return guardForeign
+	case c.data != 0 && c.data == r.members[i] && c.older && !w.unnoted:
+		return guardOlder
 	case c.data != 0:
 		if c.data == r.members[i] || (joins && c.data == r.joining.id) {
 			return guardStarts
@@ -55,7 +58,7 @@ func (w *world) listIsKnown() bool {
 // lost reports whether a member's data is gone permanently.
 func (w *world) lost(i int8) bool {
 	c := &w.claims[i]
-	return w.seats[i].id != 0 && !w.seats[i].learner && (c.data != w.seats[i].id || c.corrupt || c.pinned)
+	return w.seats[i].id != 0 && !w.seats[i].learner && (c.data != w.seats[i].id || c.corrupt || c.older || c.pinned)
 }
 
 // losses counts the voters whose data is gone permanently.
@@ -132,6 +135,8 @@ func (w *world) lookAtTrouble(i int8, out *state.Pod) {
 		out.Trouble = "guard: " + out.Found
 	case w.guard(i) == guardOutdated:
 		out.Damage, out.Trouble = state.DamageOutdated, "guard: the volume holds what an earlier member has left"
+	case w.guard(i) == guardOlder:
+		out.Damage, out.Trouble = state.DamageOlder, "guard: the volume is older than what this member had written"
 	case w.guard(i) == guardStranger:
 		out.Trouble = "guard: not a member"
 	case variants[p.template].unpulled:

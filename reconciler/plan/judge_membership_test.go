@@ -347,6 +347,8 @@ func judgeIdentity(w *world, i int8) string {
 		return fmt.Sprintf("I5: member %d starts on an empty volume under an ID that has voted", i)
 	case c.data != 0 && c.data != w.record.members[i] && c.data != w.record.joining.id:
 		return fmt.Sprintf("I5: member %d starts on data that is not its own", i)
+	case c.older:
+		return fmt.Sprintf("I5: member %d starts on a volume from before what it has promised", i)
 	}
 	return ""
 }

@@ -146,7 +146,7 @@ func (w *world) tempts() (set invariants) {
 		}
 	}
 	for i := range int8(most) {
-		if g := w.guard(i); w.pods[i].state == podStarting && slices.Contains([]guardSays{guardEmpty, guardForeign, guardOutdated}, g) {
+		if g := w.guard(i); w.pods[i].state == podStarting && slices.Contains([]guardSays{guardEmpty, guardForeign, guardOutdated, guardOlder}, g) {
 			set |= those(5)
 		}
 	}

@@ -41,6 +41,8 @@ const (
 	volumeIsLost
 	volumeIsSpoilt
 	volumeIsSwapped
+	volumeIsOlder
+	volumeIsNewer
 	nodeIsLost
 	nodeComesBack
 	nodeIsUnheard
@@ -62,6 +64,7 @@ var moveTexts = map[moveKind]string{
 	storageIsLowered: "member brings its storage down", downgradeEnds: "etcd ends the downgrade", stateIsSaved: "member saves its state beside its log",
 	claimIsGone: "the volume claim is gone", claimIsMade: "the volume claim is made",
 	volumeIsLost: "pod and volume are deleted", volumeIsSpoilt: "the volume gets corrupt", volumeIsSwapped: "the claim is bound to somebody else's volume", nodeIsLost: "the node and the volume on it are lost",
+	volumeIsOlder: "the volume is put back to an older snapshot", volumeIsNewer: "the newer volume is put back",
 	nodeComesBack: "the node comes back", nodeIsUnheard: "the node does not report any more", setIsScaled: "somebody scales the StatefulSet to", volumeGrows: "the volume grows",
 	nodeIsShut: "somebody cordons the node that has the volume", nodeIsOpened: "somebody uncordons the node",
 	setIsDeleted:     "somebody deletes the StatefulSet, and its pods stay",

@@ -9,6 +9,8 @@ func (w *world) volumeMoves(all []move, i int8) []move {
 	case c.pinned || c.unheard:
 		all = append(all, move{nodeComesBack, i})
 	case c.corrupt:
+	case c.older:
+		all = append(all, move{volumeIsNewer, i}, move{volumeIsLost, i})
 	case c.data == strangers:
 		all = append(all, move{volumeIsLost, i}, move{nodeIsLost, i})
 	default:
@@ -20,13 +22,16 @@ func (w *world) volumeMoves(all []move, i int8) []move {
 			cordon.kind = nodeIsOpened
 		}
 		all = append(all, move{volumeIsLost, i}, move{volumeIsSpoilt, i}, move{nodeIsLost, i}, move{volumeIsSwapped, i}, move{nodeIsUnheard, i}, cordon)
+		if c.data == w.record.members[i] { // nothing is noted of a learner
+			all = append(all, move{volumeIsOlder, i})
+		}
 	}
 	return all
 }
 
 // loses reports whether a move takes a member's data permanently.
 func (m move) loses() bool {
-	return m.kind == claimIsDeleted || m.kind == volumeIsLost || m.kind == volumeIsSpoilt || m.kind == volumeIsSwapped || m.kind == nodeIsLost
+	return m.kind == claimIsDeleted || m.kind == volumeIsLost || m.kind == volumeIsSpoilt || m.kind == volumeIsSwapped || m.kind == volumeIsOlder || m.kind == nodeIsLost
 }
 
 // applyToVolume lets something happen to a volume.
@@ -48,6 +53,11 @@ func (w *world) applyToVolume(m move) string {
 		w.makeClaim(m.i)
 		c.data = strangers
 		w.rebornPod(m.i)
+	case volumeIsOlder:
+		c.older = true
+		w.rebornPod(m.i)
+	case volumeIsNewer:
+		c.older = false
 	case nodeIsLost:
 		c.pinned = true
 		w.rebornPod(m.i)

@@ -52,6 +52,11 @@ func identitySpoilt() []mutant {
 			w.unguarded = true
 			return w
 		}},
+		{name: "nobody notes how far the members have written", breaks: "I5", from: func(d dice) world {
+			w := startOf(d)
+			w.unnoted = true
+			return w
+		}},
 		{name: "a member joins on whatever is on the volume", breaks: "I5", table: blind("repair grow", func(s *situation.Situation) {
 			s.Observed.Volumes, s.Observed.Record.Retired = nil, nil
 		}), from: repairing},

@@ -149,7 +149,7 @@ func (w *world) bringBack(i int8) {
 		w.makeClaim(i)
 	}
 	c.there, c.data, c.behind, c.short = true, w.seats[i].id, true, w.leader >= 0
-	c.corrupt, c.pinned, c.unheard, c.shut, c.terminating, c.held = false, false, false, false, false, 0
+	c.corrupt, c.older, c.pinned, c.unheard, c.shut, c.terminating, c.held = false, false, false, false, false, false, 0
 	w.vote()
 }
 

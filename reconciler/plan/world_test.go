@@ -152,6 +152,8 @@ type fakeClaim struct {
 	// else.
 	// unheard: the node does not report, whatever runs on it. shut: it takes no new pod.
 	corrupt, pinned, unheard, shut bool
+	// older: it was put back to a snapshot from before it was noted how far the member had written.
+	older bool
 	// full: its database has reached its quota, and most of that can be given back,
 	// unless it is laden: then it needs the room for what it holds.
 	full, laden bool
@@ -332,6 +334,8 @@ type world struct {
 	tampered bool
 	// unguarded: no guard stands before etcd in the pods.
 	unguarded bool
+	// unnoted: nobody has noted how far the members have written.
+	unnoted bool
 }
 
 // newWorld is a world in which a file names a cluster that does not exist.
