@@ -47,6 +47,37 @@ type FakeEtcd struct {
 	// nudge for those that save.
 	Saved map[string]int64
 	Saves func(member string) bool
+	// founded is the cluster as a restore has made it; nil for the first one.
+	founded *founding
+}
+
+// founding is a cluster that began with one member, on the data of an earlier one.
+type founding struct {
+	clusterID, member, id string
+	revision              int64
+}
+
+// Found lets a cluster begin with one member that has IDs of its own, at a revision.
+func (e *FakeEtcd) Found(clusterID, member, id string, revision int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.founded = &founding{clusterID, member, id, revision}
+	e.Members, e.Learners, e.Leader = []string{member}, nil, member
+}
+
+// clusterID is that of the cluster as it is now, and revision the newest that members have.
+func (e *FakeEtcd) clusterID() string {
+	if e.founded != nil {
+		return e.founded.clusterID
+	}
+	return "c1"
+}
+
+func (e *FakeEtcd) revision() int64 {
+	if e.founded != nil {
+		return e.founded.revision
+	}
+	return 7
 }
 
 // ErrAnotherMember is what a member answers that is not the expected one.
@@ -54,7 +85,7 @@ var ErrAnotherMember = errors.New("it answers as another member")
 
 // takes reports whether the member is the one that is meant, and takes requests.
 func (e *FakeEtcd) takes(t etcd.Target) error {
-	if t.ClusterID != "c1" || t.ID != e.id(t.Member) {
+	if t.ClusterID != e.clusterID() || t.ID != e.id(t.Member) {
 		return ErrAnotherMember
 	}
 	return e.Refuse
@@ -107,13 +138,16 @@ func FakeMemberID(name string) string { return "a" + strconv.Itoa(int(naming.Ord
 
 // id is the member's ID: another one after each time that it was added.
 func (e *FakeEtcd) id(name string) string {
+	if f := e.founded; f != nil && name == f.member {
+		return f.id
+	}
 	return FakeMemberID(name) + strings.Repeat("f", e.joined[name])
 }
 
 func (e *FakeEtcd) Round(_ context.Context, _ string, members []etcd.Endpoint, deep bool) state.Round {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r := state.Round{At: time.Now(), ClusterID: "c1", Deep: deep, HeardBy: e.id(e.Leader)}
+	r := state.Round{At: time.Now(), ClusterID: e.clusterID(), Deep: deep, HeardBy: e.id(e.Leader)}
 	lowest := ""
 	for _, name := range e.Members {
 		m := state.Member{ID: e.id(name), Name: name, Learner: e.Learners[name], Problem: "it has no pod with an address"}
@@ -157,9 +191,9 @@ func (e *FakeEtcd) answer(m *state.Member, deep bool) {
 		m.Problem = "status: connection refused"
 		return
 	}
-	m.Leader, m.Term, m.CommitIndex, m.AppliedIndex, m.Revision = e.id(e.Leader), 2, 100, 100, 7
+	m.Leader, m.Term, m.CommitIndex, m.AppliedIndex, m.Revision = e.id(e.Leader), 2, 100, 100, e.revision()
 	if deep {
-		m.Hash, m.HashRevision = 99, 7
+		m.Hash, m.HashRevision = 99, e.revision()
 	}
 }
 

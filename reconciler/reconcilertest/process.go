@@ -4,10 +4,14 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/report"
@@ -86,4 +90,43 @@ func (w *World) claim(pod *corev1.Pod, labels map[string]string) {
 	claim := &corev1.PersistentVolumeClaim{}
 	claim.Name, claim.Namespace, claim.Labels = name, pod.Namespace, labels
 	w.Put(ClaimsResource(), claim)
+}
+
+// ProtectClaims has claims that are deleted wait for the pods that use them, as Kubernetes does.
+func (w *World) ProtectClaims() {
+	w.API.PrependReactor("delete", "persistentvolumeclaims", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		remove, _ := a.(clienttesting.DeleteActionImpl)
+		claim, ok := w.API.find(a, remove.GetName()).(*corev1.PersistentVolumeClaim)
+		if !ok || w.Pod(strings.TrimPrefix(claim.Name, "data-")) == nil {
+			return false, nil, nil
+		}
+		if _, _, err := w.API.remove(a); err != nil {
+			return true, nil, err
+		}
+		now := metav1.Now()
+		claim.DeletionTimestamp, claim.Finalizers = &now, []string{"kubernetes.io/pvc-protection"}
+		w.Put(ClaimsResource(), claim)
+		return true, nil, nil
+	})
+	w.API.PrependReactor("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		remove, _ := a.(clienttesting.DeleteActionImpl)
+		if stopped, _, err := w.API.remove(a); stopped {
+			return true, nil, err
+		}
+		w.release(remove.GetName())
+		return false, nil, nil
+	})
+}
+
+// release lets the claim of a pod that goes go with it, where it was deleted.
+func (w *World) release(pod string) {
+	o, err := w.API.Tracker().Get(ClaimsResource(), "shop", "data-"+pod)
+	if err != nil {
+		return
+	}
+	if claim, ok := o.(*corev1.PersistentVolumeClaim); ok && claim.DeletionTimestamp != nil {
+		if err := w.API.Tracker().Delete(ClaimsResource(), "shop", claim.Name); err != nil {
+			w.Fatal(err)
+		}
+	}
 }

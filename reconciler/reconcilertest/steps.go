@@ -945,6 +945,7 @@ func (w *World) replacePod(set *appsv1.StatefulSet, update string) bool {
 
 func (w *World) DeletePod(name string) {
 	w.Helper()
+	w.release(name)
 	if err := w.API.Tracker().Delete(PodsResource(), "shop", name); err != nil {
 		w.Fatal(err)
 	}

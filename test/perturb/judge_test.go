@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/test/perturb/score"
 )
 
@@ -82,15 +83,10 @@ func (j *judge) lookAtPods(members []string) {
 
 // started judges the data that a member starts on.
 func (j *judge) started(name string, members []string) {
-	if !slices.Contains(members, name) {
+	if !slices.Contains(members, name) || j.w.refusal(name) != 0 {
 		return
 	}
-	id, claim := j.w.Etcd.MemberID(name), ""
-	for _, c := range j.w.Claims() {
-		if c.Name == "data-"+name {
-			claim = string(c.UID)
-		}
-	}
+	id, claim := j.w.Etcd.MemberID(name), j.w.volume(name)
 	switch had := j.holds[id]; {
 	case had != "" && had != claim:
 		j.add("I5: %s starts as %s on another volume than the one with its data", name, id)
@@ -99,6 +95,9 @@ func (j *judge) started(name string, members []string) {
 	}
 	j.data[claim], j.holds[id] = id, claim
 }
+
+// emptied forgets whose data the volume of a member had.
+func (j *judge) emptied(name string) { delete(j.data, j.w.volume(name)) }
 
 // stored are the resources that belong to the picture.
 func stored() map[string]apischema.GroupVersionResource {
@@ -109,6 +108,14 @@ func stored() map[string]apischema.GroupVersionResource {
 		"StatefulSet": apps.WithResource("statefulsets"), "Job": batch.WithResource("jobs"),
 		"PodDisruptionBudget": policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"),
 	}
+}
+
+// placeless is a line without the directory of the backups, nor the hash of what names it.
+func (w *world) placeless(line string) string {
+	if r := w.Wish.Restore; r != nil {
+		line = strings.ReplaceAll(line, schema.SourceHash(r.Source), "…")
+	}
+	return strings.ReplaceAll(line, w.Backups, "…")
 }
 
 // picture is the world without what differs from one run to the next: UIDs, times,
@@ -126,7 +133,7 @@ func (w *world) picture() []string {
 		}
 		for _, o := range items {
 			for _, line := range score.Lines(kind, o) {
-				lines = append(lines, strings.ReplaceAll(line, w.Backups, "…"))
+				lines = append(lines, w.placeless(line))
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func TestEachPairOfChangesEndsAsAFreshCluster(t *testing.T) {
 	ends := map[string][]string{}
 	fresh := func(t *testing.T, c change) []string {
 		if ends[c.name] == nil {
-			o := play(t, scenario{name: c.name, created: true, edits: edits(c.edit)}, disturbance{})
+			o := play(t, scenario{name: c.name, created: true, edits: edits(c.edit), then: (*world).start}, disturbance{})
 			if o.hold != "" {
 				t.Fatalf("made with %s it ends with %s", c.name, o.hold)
 			}

@@ -62,6 +62,8 @@ type world struct {
 	judge   judge
 	// each is what else happens in each second.
 	each func()
+	// wiped is the ID of the member whose data is gone, by the UID of its volume's claim.
+	wiped map[string]string
 }
 
 // hold is why nothing is done, "" where all is done, and whether it names what a person
@@ -98,11 +100,7 @@ func play(t *testing.T, s scenario, d disturbance) (o outcome) {
 		w.gate.arm(true)
 		w.line.arm(true)
 		began := time.Now()
-		if s.created {
-			w.start()
-		} else {
-			s.then(w)
-		}
+		s.then(w)
 		w.rest()
 		w.line.arm(false)
 		hold, wayOn := w.hold()
@@ -240,6 +238,10 @@ func (w *world) changed() time.Time {
 // whether one did, or is no longer.
 func (w *world) kubelet() (moved bool) {
 	for _, pod := range w.members() {
+		if refuses, news := w.guards(pod); refuses || news {
+			moved = news || moved
+			continue
+		}
 		up := time.Since(pod.CreationTimestamp.Time) >= boots
 		broken := len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Waiting != nil
 		if pods.Ready(pod) == (up && !broken) {

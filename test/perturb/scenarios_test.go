@@ -91,8 +91,8 @@ func aged(w *world) {
 
 // scenarios are all that is disturbed. What they have in common is that they end.
 func scenarios() []scenario {
-	return []scenario{
-		{name: "create", created: true},
+	return append([]scenario{
+		{name: "create", created: true, then: (*world).start},
 		{name: "roll", then: commits(roll)},
 		{name: "upgrade", edits: edits(clustertest.SetVersion("3.6.12")), then: commits(clustertest.SetVersion("3.6.16"))},
 		{name: "upgrade-minor", edits: edits(clustertest.SetVersion("3.5.35")), then: commits(clustertest.SetVersion("3.6.16"))},
@@ -119,7 +119,7 @@ func scenarios() []scenario {
 			w.backups = []desired.Backup{clustertest.Once()}
 			w.tell()
 		}},
-	}
+	}, dataScenarios()...)
 }
 
 func edits(list ...func(*schema.EtcdCluster)) []func(*schema.EtcdCluster) { return list }
