@@ -312,9 +312,31 @@ func entryOf(cm *corev1.ConfigMap) *entry {
 	return e
 }
 
-// put writes a status, and reports whether it did. What is not as it was read is read
-// again, and written later.
+// put writes a status, and reports whether it stands. What is not as it was read is read again,
+// and then written at once.
 func (w *Writer) put(ctx context.Context, key string, s schema.Status, now time.Time) (done bool, err error) {
+	moved, err := w.write(ctx, key, s, now)
+	if moved {
+		if err := w.again(ctx, key); err != nil || w.there[key].shows(s) {
+			return err == nil, err
+		}
+		moved, err = w.write(ctx, key, s, now)
+	}
+	switch {
+	case moved, apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return false, nil // the namespace may still come
+	case err != nil:
+		// It may be written all the same: until it was read again it shows nothing.
+		if e := w.there[key]; e != nil {
+			w.there[key] = &entry{uid: e.uid, version: e.version, times: e.times}
+		}
+		return false, fmt.Errorf("write ConfigMap %s: %w", key, err)
+	}
+	return true, nil
+}
+
+// write writes a status over what was read, and reports whether that is no longer there.
+func (w *Writer) write(ctx context.Context, key string, s schema.Status, now time.Time) (moved bool, err error) {
 	e := w.there[key]
 	if e == nil {
 		e = &entry{}
@@ -334,23 +356,18 @@ func (w *Writer) put(ctx context.Context, key string, s schema.Status, now time.
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err) && e.uid != "":
-		return false, w.again(ctx, key, want)
-	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return false, nil // the namespace may still come
+		return true, nil
 	case err != nil:
-		// It may be written all the same: until it was read again it shows nothing.
-		if e.uid != "" {
-			w.there[key] = &entry{uid: e.uid, version: e.version, times: e.times}
-		}
-		return false, fmt.Errorf("write ConfigMap %s: %w", key, err)
+		return false, err
 	}
 	w.there[key] = &entry{uid: live.UID, version: live.ResourceVersion, status: plain(s), times: timed.Status.Conditions}
-	return true, nil
+	return false, nil
 }
 
 // again reads a ConfigMap that is not what was known of it.
-func (w *Writer) again(ctx context.Context, key string, want *corev1.ConfigMap) error {
-	live, err := w.Kube.CoreV1().ConfigMaps(want.Namespace).Get(ctx, want.Name, metav1.GetOptions{})
+func (w *Writer) again(ctx context.Context, key string) error {
+	namespace, name, _ := strings.Cut(key, "/")
+	live, err := w.Kube.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		delete(w.there, key)

@@ -346,6 +346,35 @@ func TestAWriteWithoutAnAnswerIsReadAgain(t *testing.T) {
 	}
 }
 
+// 326: such a write costs one pause: as soon as the status was read again, the one that holds is written.
+func TestAStatusThatWasReadAgainIsWrittenAtOnce(t *testing.T) {
+	for _, verb := range []string{"create", "update"} {
+		b := newBoard(t)
+		if verb == "update" {
+			b.show(clusterStatus("orders", schema.PhaseReconciling, "Forming", "the cluster is forming"))
+			b.rounds(time.Minute)
+		}
+		lost, client := errors.New("etcdserver: request timed out"), &fake.Clientset{}
+		client.AddReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			o, err := b.api.Invokes(a, nil)
+			if a.GetVerb() == verb && lost != nil {
+				err, lost = lost, nil
+			}
+			return true, o, err
+		})
+		b.w.Kube = client
+		b.show(clusterStatus("orders", schema.PhaseReconciling, "Rolling", "orders-2 restarts"))
+		if err := b.w.Round(t.Context(), b); err == nil {
+			t.Fatal("the write has an answer")
+		}
+		b.show(idle("orders"))
+		b.rounds(2*statuses.MinPause + statuses.Every)
+		if text := b.written("orders").Data[naming.KeyStatus]; !strings.Contains(text, "the cluster is what Git says") {
+			t.Errorf("%s: it still says %s", verb, text)
+		}
+	}
+}
+
 func TestOnlyTheLeaderWrites(t *testing.T) {
 	b := newBoard(t)
 	b.show(idle("orders"))
