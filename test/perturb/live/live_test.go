@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/test/perturb/score"
@@ -37,6 +40,17 @@ func commits(edit func(*schema.EtcdCluster)) func(*world) {
 	return func(w *world) { w.commit(edit) }
 }
 
+// drift lets others delete and change what quorate has made.
+func drift(w *world) {
+	ctx, gone := w.Context(), metav1.DeleteOptions{}
+	w.must(api.kube.CoreV1().Services(w.namespace).Delete(ctx, "orders-client", gone))
+	w.must(api.kube.CoreV1().Secrets(w.namespace).Delete(ctx, "orders-client", gone))
+	w.must(api.kube.PolicyV1().PodDisruptionBudgets(w.namespace).Delete(ctx, "orders", gone))
+	theirs := `{"metadata":{"labels":{"quorate.dev/cluster":null}},"spec":{"template":{"spec":{"terminationGracePeriodSeconds":5}}}}`
+	_, err := api.kube.AppsV1().StatefulSets(w.namespace).Patch(ctx, "orders", types.MergePatchType, []byte(theirs), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+	w.must(err)
+}
+
 // scenarios are all that is disturbed. What they have in common is that they end.
 func scenarios() []scenario {
 	return []scenario{
@@ -47,6 +61,7 @@ func scenarios() []scenario {
 		{name: "upgrade", edits: []func(*schema.EtcdCluster){clustertest.SetVersion("3.6.12")}, then: commits(clustertest.SetVersion("3.6.16"))},
 		{name: "scale-up", edits: []func(*schema.EtcdCluster){clustertest.SetReplicas(1)}, then: commits(clustertest.SetReplicas(3))},
 		{name: "scale-down", then: commits(clustertest.SetReplicas(1))},
+		{name: "drift", then: drift},
 		{name: "repair", then: func(w *world) { w.must(api.kubelets.lose(w.Context(), w.namespace, "orders-1")) }},
 	}
 }
