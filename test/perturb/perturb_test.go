@@ -118,7 +118,7 @@ func disturb(t *testing.T, f *score.Table, requests func(outcome) []string, ways
 					t.Run(at+"/"+how, func(t *testing.T) {
 						got := play(t, s, disturbance{at, how})
 						compare(t, undisturbed, got)
-						f.Add(s.name, how, endOf(undisturbed, got))
+						f.Add(s.name, how, got.run().Beside(undisturbed.run()))
 					})
 				}
 			}
@@ -126,52 +126,8 @@ func disturb(t *testing.T, f *score.Table, requests func(outcome) []string, ways
 	}
 }
 
-// endOf is how a run has ended. One that broke something on its way has failed, whatever
-// its hold says.
-func endOf(want, got outcome) score.End {
-	same := got.hold == "" && score.Differ(want.end, got.end) == ""
-	switch {
-	case len(got.wrong) > 0 || len(restartedMore(want, got)) > 0 || !same && !got.wayOn:
-		return score.Failed
-	case !same:
-		return score.Held
-	case !got.hit:
-		return score.Unmet
-	}
-	return score.Same
-}
-
-// restartedMore are the members that were started more often than undisturbed.
-func restartedMore(want, got outcome) (members []string) {
-	for member, n := range got.restarts {
-		if n > want.restarts[member] {
-			members = append(members, member)
-		}
-	}
-	return members
-}
-
-// A run that is held is not counted as one that ended the same, and is one with a way on
-// only where nothing broke.
-func TestAHeldRunIsNotTheSameEnd(t *testing.T) {
-	want := outcome{end: []string{"a"}, restarts: map[string]int{"orders-0": 1}}
-	for name, c := range map[string]struct {
-		got  outcome
-		want score.End
-	}{
-		"same":           {outcome{end: []string{"a"}, hit: true}, score.Same},
-		"unmet":          {outcome{end: []string{"a"}}, score.Unmet},
-		"other end":      {outcome{end: []string{"b"}, hit: true}, score.Failed},
-		"held":           {outcome{end: []string{"b"}, hit: true, hold: "waits", wayOn: true}, score.Held},
-		"held, same end": {outcome{end: []string{"a"}, hit: true, hold: "waits", wayOn: true}, score.Held},
-		"no way on":      {outcome{end: []string{"b"}, hit: true, hold: "waits"}, score.Failed},
-		"broke":          {outcome{end: []string{"b"}, hit: true, hold: "waits", wayOn: true, wrong: []string{"I1"}}, score.Failed},
-		"restarted":      {outcome{end: []string{"b"}, hold: "waits", wayOn: true, restarts: map[string]int{"orders-0": 2}}, score.Failed},
-	} {
-		if got := endOf(want, c.got); got != c.want {
-			t.Errorf("%s: it counts as %d, want %d", name, got, c.want)
-		}
-	}
+func (o outcome) run() score.Run {
+	return score.Run{End: o.end, Wrong: o.wrong, Restarts: o.restarts, Hit: o.hit, Unrest: o.hold, WayOn: o.wayOn}
 }
 
 // named reports whether somebody asks for one test by its name, so many levels down.
@@ -179,22 +135,11 @@ func named(levels int) bool {
 	return strings.Count(flag.Lookup("test.run").Value.String(), "/") >= levels
 }
 
-// compare wants a run to end as the undisturbed one does, with no more restarts. A request
-// that never comes is none: what is said about a cluster may come a round later, and so
-// once less.
+// compare wants a run to end as the undisturbed one does, with no more restarts.
 func compare(t *testing.T, want, got outcome) {
 	t.Helper()
-	for _, w := range got.wrong {
-		t.Error(w)
-	}
-	if d := score.Differ(want.end, got.end); d != "" {
-		t.Errorf("it ends another way than undisturbed (-) does:\n%s", d)
-	}
-	for _, member := range restartedMore(want, got) {
-		t.Errorf("%s was started %d times, undisturbed %d", member, got.restarts[member], want.restarts[member])
-	}
-	if got.hold != "" {
-		t.Errorf("it ends with %s", got.hold)
+	for _, p := range got.run().Problems(want.run()) {
+		t.Error(p)
 	}
 	if t.Failed() && *showLog {
 		t.Log(got.log)

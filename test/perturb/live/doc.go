@@ -8,6 +8,6 @@
 //
 //	go test ./test/perturb/live -run 'Write/^upgrade$/PATCH-statefulsets-orders-3/killed-after$' -args -log
 //
-// A run without -all tries one disturbance in forty, always the same. What a whole one comes
+// A run without -all tries one disturbance in forty-eight, always the same. What a whole one comes
 // to is in docs/perturbations.md.
 package live

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"hash/fnv"
@@ -26,7 +27,7 @@ var (
 )
 
 // share is which part of all disturbances is tried without -all: one in so many.
-const share = 40
+const share = 48
 
 // scenario is something that happens to a cluster.
 type scenario struct {
@@ -92,11 +93,8 @@ func TestADisturbedWriteChangesNothing(t *testing.T) {
 func (s scenario) disturb(t *testing.T, f *score.Table) {
 	t.Helper()
 	want := s.play(t, "", "", nil)
-	for _, w := range want.wrong {
-		t.Errorf("undisturbed: %s", w)
-	}
-	if !want.rested {
-		t.Errorf("undisturbed it does not come to rest: %s", want.hold)
+	for _, p := range want.Problems(want.Run) {
+		t.Errorf("undisturbed: %s", p)
 	}
 	if len(want.writes) == 0 {
 		t.Error("there is nothing to disturb")
@@ -113,9 +111,14 @@ func (s scenario) disturb(t *testing.T, f *score.Table) {
 			}
 			t.Run(at+"/"+how, func(t *testing.T) {
 				t.Parallel()
-				got := s.play(t, at, how, want.end)
-				compare(t, want, got)
-				f.Add(s.name, how, endOf(want, got))
+				got := s.play(t, at, how, want.End)
+				for _, p := range got.Problems(want.Run) {
+					t.Error(p)
+				}
+				if t.Failed() && *showLog {
+					t.Log(got.log)
+				}
+				f.Add(s.name, how, got.Beside(want.Run))
 			})
 		}
 	}
@@ -131,19 +134,11 @@ func chosen(name string) bool {
 
 // outcome is how a run ended.
 type outcome struct {
-	// end is the world at rest, wrong what must not have been on the way, writes the names of
-	// the writes, and restarts how often each member was started.
-	end, wrong, writes []string
-	restarts           map[string]int
-	// rested reports whether it came to rest.
-	rested bool
-	// hit reports whether the write to disturb came; hold is why the end is not what Git says,
-	// and wayOn that it names what a person must do.
-	hit   bool
-	hold  string
-	wayOn bool
-	took  time.Duration
-	log   *buffer
+	score.Run
+	// writes are the names of the writes.
+	writes []string
+	took   time.Duration
+	log    *buffer
 }
 
 // play plays a scenario in a namespace of its own, until it ends as wanted, or is at rest.
@@ -164,81 +159,18 @@ func (s scenario) play(t *testing.T, at, how string, want []string) (o outcome) 
 	} else {
 		w.run()
 	}
-	o.rested = w.rest(func() bool { return w.told() && (want == nil || score.Differ(want, w.picture()) == "") })
+	rested := w.rest(func() bool { return w.told() && (want == nil || score.Differ(want, w.picture()) == "") })
+	o.End, o.log, o.took = w.picture(), w.log, time.Since(began)
+	if !rested {
+		o.Unrest, o.WayOn = w.hold()
+		o.Unrest = cmp.Or(o.Unrest, "objects, or a status, that are not those of the undisturbed run")
+	}
 	var hit time.Time
-	o.end, o.log, o.took = w.picture(), w.log, time.Since(began)
 	o.writes, hit, _ = w.writes.seen()
-	o.hit = !hit.IsZero()
-	o.hold, o.wayOn = w.hold()
-	o.restarts, o.wrong = w.judged()
-	for member := range o.restarts {
-		o.restarts[member] -= before[member]
+	o.Hit = !hit.IsZero()
+	o.Restarts, o.Wrong = w.judged()
+	for member := range o.Restarts {
+		o.Restarts[member] -= before[member]
 	}
 	return o
-}
-
-// compare wants a run to end as the undisturbed one did, with no more restarts.
-func compare(t *testing.T, want, got outcome) {
-	t.Helper()
-	for _, w := range got.wrong {
-		t.Error(w)
-	}
-	if d := score.Differ(want.end, got.end); d != "" {
-		t.Errorf("it ends another way than undisturbed (-) does:\n%s", d)
-	}
-	for _, member := range restartedMore(want, got) {
-		t.Errorf("%s was started %d times, undisturbed %d", member, got.restarts[member], want.restarts[member])
-	}
-	if !got.rested {
-		t.Errorf("it does not come to rest: %s", got.hold)
-	}
-	if t.Failed() && *showLog {
-		t.Log(got.log)
-	}
-}
-
-// endOf is how a run has ended.
-func endOf(want, got outcome) score.End {
-	same := got.rested && got.hold == "" && score.Differ(want.end, got.end) == ""
-	switch {
-	case len(got.wrong) > 0 || len(restartedMore(want, got)) > 0 || !same && !got.wayOn:
-		return score.Failed
-	case !same:
-		return score.Held
-	case !got.hit:
-		return score.Unmet
-	}
-	return score.Same
-}
-
-// restartedMore are the members that were started more often than undisturbed.
-func restartedMore(want, got outcome) (members []string) {
-	for member, n := range got.restarts {
-		if n > want.restarts[member] {
-			members = append(members, member)
-		}
-	}
-	return members
-}
-
-// A run that did not come to rest has not ended as wanted, and is one with a way on only where a
-// hold names it and nothing broke.
-func TestEndOf(t *testing.T) {
-	want := outcome{end: []string{"a"}, restarts: map[string]int{"orders-0": 1}}
-	for name, c := range map[string]struct {
-		got  outcome
-		want score.End
-	}{
-		"same":      {outcome{end: []string{"a"}, rested: true, hit: true}, score.Same},
-		"unmet":     {outcome{end: []string{"a"}, rested: true}, score.Unmet},
-		"other end": {outcome{end: []string{"b"}, rested: true, hit: true}, score.Failed},
-		"restless":  {outcome{end: []string{"a"}, hit: true}, score.Failed},
-		"held":      {outcome{end: []string{"b"}, hit: true, hold: "waits", wayOn: true}, score.Held},
-		"broke":     {outcome{end: []string{"b"}, hit: true, hold: "waits", wayOn: true, wrong: []string{"I2"}}, score.Failed},
-		"restarted": {outcome{end: []string{"a"}, rested: true, hit: true, restarts: map[string]int{"orders-0": 2}}, score.Failed},
-	} {
-		if got := endOf(want, c.got); got != c.want {
-			t.Errorf("%s: it counts as %d, want %d", name, got, c.want)
-		}
-	}
 }

@@ -294,7 +294,7 @@ func (w *world) hold() (why string, wayOn bool) {
 // nothing was written for a while. It reports whether it came to that.
 func (w *world) rest(also func() bool) bool {
 	w.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(250 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
 		_, hit, last := w.writes.seen()
 		if time.Since(last) < quiet || time.Since(hit) < w.writes.lasts()+quiet {
 			continue
