@@ -92,12 +92,6 @@ func firstLine(text string) string {
 	return line
 }
 
-// beginnings are where the histories begin, one after the other.
-var beginnings = []func(dice) world{
-	startOf, mixed, startOf, shrinking, growing, startOf, repairing, storageStart, stepping,
-	startOf, crowdedStart, downFrom(v37), newborn, sharedStart, downFrom(v37Early), swapped,
-}
-
 // numbered is the history with a number, the same one each time.
 func numbered(i int) history {
 	r := rand.New(rand.NewPCG(161, uint64(i)))

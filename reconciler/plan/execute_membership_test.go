@@ -130,10 +130,12 @@ func (w *world) dropLearner(a action.DropLearner, f fate) {
 	if !r.joining.there || r.joining.i != i || w.leader < 0 {
 		return
 	}
-	if s := &w.seats[i]; s.id != 0 && s.learner && (a.ID == "" || s.id == idOf(a.ID)) {
+	// One of another ID is none of its business: a call given up has added it later.
+	if s := &w.seats[i]; s.id != 0 && (a.ID == "" || s.id == idOf(a.ID)) {
+		if !s.learner {
+			return
+		}
 		w.unseat(i)
-	} else if s.id != 0 {
-		return
 	}
 	if f == half {
 		return

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // advice is what holds of some rules tell a person, and the ways out that they name, as
@@ -61,7 +63,7 @@ func advices() []advice {
 		{rules: "missing", says: "revert the commit to go back, or", seldom: true, ways: []exit{revert, admit, starts}},
 		{rules: "bootstrap missing", says: "let Kubernetes admit it", ways: []exit{admit, starts}},
 		{rules: "bootstrap", says: "a cluster that never held data can be started over", ways: []exit{{name: "start over with what starts", take: (*world).startOver}}},
-		{rules: "drift", says: "revert the file to what was last applied", ways: []exit{revert}},
+		{rules: "drift", says: "revert what the file says of its members to what they ran last", ways: []exit{{name: "revert to what they ran last", take: (*world).chooseLast}}},
 		{rules: "drift", says: "set spec.version to a release that the members run", seldom: true, ways: []exit{release, {name: "bring the StatefulSet back", take: (*world).bringSetBack}}},
 		{rules: "drift", says: "bring the StatefulSet back from a backup of the Kubernetes API", seldom: true, ways: []exit{{name: "bring the StatefulSet back", take: (*world).bringSetBack}}},
 		{rules: "drift", says: "bring the volumes back", seldom: true, ways: []exit{allBack}},
@@ -97,6 +99,7 @@ func advices() []advice {
 		{rules: "health", about: "hold different data", says: "nothing is restarted until the cluster is healthy", ways: []exit{{name: "replace the data that is wrong", take: (*world).replaceWrong}}},
 		{rules: "health", says: "nothing is restarted until the cluster is healthy", ways: []exit{check}},
 		{rules: "backup", says: "revert the commit to go back", seldom: true, ways: []exit{revert}},
+		{rules: "claims hibernate deletion membership remedy", says: "there is no quorum but with the data of", ways: []exit{check}},
 		{rules: "claims hibernate deletion membership remedy", says: "copies the data to new members", ways: []exit{
 			git("raise spec.replicas to 3", func(a *ask) { a.replicas = 3 }), deletePod,
 		}},
@@ -228,6 +231,19 @@ func (w *world) chooseNamed(h *decision.Hold) {
 
 // versionIn is a release that a hold names.
 var versionIn = regexp.MustCompile(`\d+\.\d+\.\d+`)
+
+// chooseLast asks for what the record says that the members ran last.
+func (w *world) chooseLast(h *decision.Hold) {
+	w.revert(h)
+	was := w.ask
+	for v := range int8(len(variants)) {
+		w.ask.variant = v
+		if situation.Of(w.desired(), state.Observed{}, noon).Settings() == word(w.record.settings) {
+			return
+		}
+	}
+	w.ask = was
+}
 
 // chooseOthers asks for what members run.
 func (w *world) chooseOthers(*decision.Hold) {

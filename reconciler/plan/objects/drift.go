@@ -111,7 +111,7 @@ func lostSet(s *situation.Situation) verdict.Verdict {
 	}
 	if !s.SameSettings() {
 		return verdict.Refuse("the StatefulSet is gone, and the file has changed since it was last applied",
-			"revert the file to what was last applied, so that the members can come back unchanged")
+			fmt.Sprintf("revert what the file says of its members to what they ran last, etcd %s, so that they can come back unchanged", s.Observed.Record.Applied.Version))
 	}
 	if why := s.Outgrown(); why != "" {
 		return verdict.Refuse("the StatefulSet is gone, and "+why, "set spec.version to a release that the members run, so that each can restart as what it is, or bring the StatefulSet back from a backup of the Kubernetes API")

@@ -162,7 +162,7 @@ func mayRemedy(s *situation.Situation, next situation.Down) verdict.Verdict {
 		ran = append(ran, s.Observed.Set.Version, s.Observed.Set.CurrentVersion)
 	}
 	if why := swappable(s, ran); why != "" {
-		do := fmt.Sprintf("set spec.version to what the members run (%s), and change only what keeps them from starting; their data is whole: neither delete nor recover anything", s.Observed.Set.Version)
+		do := fmt.Sprintf("set spec.version to what the members run (%s), and change only what keeps them from starting; their data is whole: neither delete nor recover anything", newest(ran, s.Observed.Set.Version))
 		if refusal := situation.MissingOf(s).Refusal; refusal != nil {
 			do = fmt.Sprintf("let Kubernetes admit its pod as it is (%s); or ", refusal.Why) + do
 		}
@@ -190,6 +190,18 @@ func mayRun(s *situation.Situation, p state.Pod) string {
 		return "the node of " + p.Name + " does not report, or quorate may not list nodes"
 	}
 	return ""
+}
+
+// newest is the newest release of those that are known, or another one where none is: what
+// has run an older one can go there, and nothing can go back.
+func newest(versions []string, otherwise string) string {
+	best := release.Version{}
+	for _, text := range versions {
+		if v, err := release.Parse(text); err == nil && release.Compare(best, v) < 0 {
+			best, otherwise = v, text
+		}
+	}
+	return otherwise
 }
 
 // swappable tells why a member may not come back with the version that is wanted while

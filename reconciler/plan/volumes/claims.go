@@ -75,9 +75,32 @@ func wayOut(s *situation.Situation, going []string) string {
 	if s.Small() { // without one of them there is no quorum that could replace it
 		return fmt.Sprintf("take a backup now; then commit spec.replicas: 3, which copies the data to new members, and delete the pod of %s when they have joined: it comes back as a new member", going[0])
 	}
+	if down := needed(s, going[0]); down != "" {
+		return fmt.Sprintf("keep that pod, and bring %s back first: without %s there is no quorum but with the data of %s", down, down, going[0])
+	}
 	way := fmt.Sprintf("take a backup now; then delete the pod of %s: its data goes, and a new member takes its place with the data of the others", going[0])
 	if len(going) > 1 {
 		way += "; go on with the next one only when all members are healthy again"
 	}
 	return way
+}
+
+// needed is a member that is down, without which the others have no quorum when another one
+// goes; "" where they have one.
+func needed(s *situation.Situation, goes string) (down string) {
+	well := 0
+	for _, name := range s.ByOrdinal() {
+		p := s.Observed.Pod(name)
+		switch {
+		case name == goes:
+		case p != nil && s.Observed.Round() != nil && s.HealthyNow(*p):
+			well++
+		default:
+			down = name
+		}
+	}
+	if well >= state.Quorum(s.MemberCount()) {
+		return ""
+	}
+	return down
 }
