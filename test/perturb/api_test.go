@@ -2,6 +2,7 @@ package perturb
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -310,8 +311,11 @@ func sortOf(a clienttesting.Action) string {
 	if a.GetSubresource() != "" {
 		resource += "." + a.GetSubresource()
 	}
-	return strings.Join([]string{a.GetVerb(), resource, score.Plain(nameOf(a))}, "-")
+	return strings.Join([]string{a.GetVerb(), resource, ofJob.ReplaceAllString(score.Plain(nameOf(a)), "")}, "-")
 }
+
+// ofJob is what makes the name of a Job, and of what it reads, its own.
+var ofJob = regexp.MustCompile(`-[0-9a-f]{8}$`)
 
 func nameOf(a clienttesting.Action) string {
 	if named, ok := a.(interface{ GetName() string }); ok && named.GetName() != "" {

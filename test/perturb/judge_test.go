@@ -132,6 +132,9 @@ func (w *world) picture() []string {
 			w.Fatal(err)
 		}
 		for _, o := range items {
+			if job, ok := o.(*batchv1.Job); ok && ended(*job) && job.Spec.TTLSecondsAfterFinished != nil {
+				continue // it goes by itself
+			}
 			for _, line := range score.Lines(kind, o) {
 				lines = append(lines, w.placeless(line))
 			}

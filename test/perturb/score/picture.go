@@ -83,7 +83,7 @@ func Plain(s string) string {
 // varying is what differs from one run to the next: UIDs, times, hashes and names made of them.
 var varying = regexp.MustCompile(`uid-\d+|` +
 	`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|` +
-	`\b[0-9a-f]{14,64}\b|` +
+	`\b[0-9a-f]{13,64}\b|` +
 	`\d{8}T?\d{6}Z?(-[0-9a-z]+)?`)
 
 // Differ is what two pictures of the world do not share.
