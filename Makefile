@@ -15,7 +15,7 @@ DEMO_NEEDS := versitygw,etcd-v3.5.21,etcd-v3.5.35,etcd-v3.6.16
 # `make verify` vets, so that the tests need not.
 TEST := go test -vet=off
 # Modules of their own, so that the product's go.mod stays lean.
-PACKAGES := ./cmd/... ./reconciler/... ./schema/... ./sources/... ./test/freeport ./test/mutants/... ./test/perturb ./test/perturb/score
+PACKAGES := ./cmd/... ./reconciler/... ./schema/... ./sources/... ./test/freeport ./test/mutants/... ./test/perturb ./test/perturb/etcds ./test/perturb/score
 
 .PHONY: help build unit sim mutants perturb test release-check verify demo e2e gitea minio screenshots bench image sandbox sandbox-down sandbox-test fmt tidy
 
@@ -37,6 +37,7 @@ mutants: ## Spoil each clause of the planner in turn, tell what notices, and wri
 
 perturb: ## Disturb each write and each call of quorate's, try each pair of changes of a spec, and write docs/perturbations.md
 	$(TEST) ./test/perturb -count=1 -timeout=2h -v -args -all -write $(CURDIR)/docs/perturbations.md | grep -v '^ *\(===\|--- PASS\)'
+	$(TEST) ./test/perturb/etcds -count=1 -timeout=1h -v -args -all -write $(CURDIR)/docs/perturbations.md | grep -v '^ *\(===\|--- PASS\)'
 	$(TEST) ./test/perturb/live -count=1 -timeout=1h -v -args -all -write $(CURDIR)/docs/perturbations.md | grep -v '^ *\(===\|--- PASS\)'
 
 # The cluster comes up after the unit tests: it takes a part of the machine even at rest.

@@ -908,6 +908,9 @@ func (w *World) startPod(set *appsv1.StatefulSet, ordinal int) {
 		PodIP: fmt.Sprintf("10.0.0.%d", ordinal), ContainerStatuses: []corev1.ContainerStatus{etcd},
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: metav1.Now()}},
 	}
+	if w.Starting != nil {
+		w.Starting(pod)
+	}
 	w.Put(PodsResource(), pod)
 	w.claim(pod, template.Labels)
 }

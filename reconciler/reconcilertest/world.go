@@ -47,6 +47,8 @@ type World struct {
 	// drills is what a container of each restore drill's pod says; nil, or a container
 	// without a name, for none.
 	Drills func() corev1.ContainerStatus
+	// Starting, where it is set, changes each pod of a member before it is created.
+	Starting func(pod *corev1.Pod)
 }
 
 // CertificateEpoch is the time of tests about certificates.
@@ -63,6 +65,13 @@ func Run(t *testing.T, test func(w *World), edits ...func(*schema.EtcdCluster)) 
 	synctest.Test(t, func(t *testing.T) {
 		test(newWorld(t, dir, edits...))
 	})
+}
+
+// InRealTime is a world outside of any bubble, for members that are processes. What waits
+// for the caches to catch up is not for it.
+func InRealTime(t *testing.T, edits ...func(*schema.EtcdCluster)) *World {
+	t.Helper()
+	return newWorld(t, t.TempDir(), edits...)
 }
 
 func newWorld(t *testing.T, backups string, edits ...func(*schema.EtcdCluster)) *World {
