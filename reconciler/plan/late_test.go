@@ -86,7 +86,10 @@ func (e *engine) arrive(w *world, c call) string {
 // write lets an object be written, where it is as it was read.
 func (e *engine) write(w *world, c call, unchanged bool) {
 	if unchanged || e.hand.unversioned {
+		asks := w.ask
+		w.ask = c.then.ask // what is written is what Git said then
 		e.execute(w, c.action, done)
+		w.ask = asks
 	}
 }
 
