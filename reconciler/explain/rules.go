@@ -163,7 +163,7 @@ func rules() []Entry {
 		{
 			Name:  "repair",
 			Means: "A member is lost for good, or seems so, and is not replaced yet: it may come back, a backup comes first, more than one is lost, it is not known whether it serves, or spec.repair.mode is Never.",
-			Why:   "A member that is replaced has lost its data. One that answers, or that the leader hears, is not lost, whatever Kubernetes says of its node. That two are lost at once has mostly one cause, which replacing them would hide.",
+			Why:   "A member that is replaced has lost its data, or has forgotten what it had promised, because its volume was put back to an older snapshot. One that answers, or that the leader hears, is not lost, whatever Kubernetes says of its node. That two are lost at once has mostly one cause, which replacing them would hide.",
 			Do: []string{
 				"Bring its node or its volume back, if you can.",
 				"Set spec.repair.mode to Automatic, or to OneByOne where several are lost.",
