@@ -63,6 +63,16 @@ func scenarios() []scenario {
 		{name: "scale-up", edits: []func(*schema.EtcdCluster){clustertest.SetReplicas(1)}, then: commits(clustertest.SetReplicas(3))},
 		{name: "scale-down", then: commits(clustertest.SetReplicas(1))},
 		{name: "drift", then: drift},
+		{name: "hibernate-and-wake", then: func(w *world) {
+			w.stops()
+			w.commit(func(c *schema.EtcdCluster) { c.Spec.State = schema.StateHibernated })
+			w.unless(w.rest(func() bool { return true }), "it does not hibernate")
+			w.commit(func(c *schema.EtcdCluster) { c.Spec.State = schema.StateRunning })
+		}},
+		{name: "delete", then: func(w *world) {
+			w.stops()
+			w.commit(func(c *schema.EtcdCluster) { c.Spec.State, c.Spec.Deletion.Backup = schema.StateDeleted, schema.BackupSkip })
+		}},
 		{name: "repair", then: func(w *world) { w.must(api.kubelets.lose(w.Context(), w.namespace, "orders-1")) }},
 	}
 }

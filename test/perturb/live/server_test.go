@@ -40,9 +40,9 @@ func run(m *testing.M) int {
 		_ = flag.Set("test.parallel", worlds) // it is a number
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	stop, err := start(ctx)
 	defer stop()
+	defer cancel()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "live:", err)
 		return 1
@@ -78,7 +78,7 @@ func start(ctx context.Context) (stop func(), err error) {
 		return stop, err
 	}
 	ends = append(ends, server.Close)
-	names := []string{"statefulset-controller", "disruption-controller", "persistentvolumeclaim-protection-controller"}
+	names := []string{"statefulset-controller", "disruption-controller", "persistentvolumeclaim-protection-controller", "garbage-collector-controller"}
 	controllers, err := sandbox.StartControllers(ctx, server, filepath.Join(dir, "controllers"), names, "--concurrent-statefulset-syncs=20")
 	if err != nil {
 		return stop, err

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	eventrecord "k8s.io/client-go/tools/record"
@@ -61,6 +63,8 @@ type world struct {
 	// wrong is what must not have been, and formed true once all members were up.
 	wrong  []string
 	formed bool
+	// excused says that members may be down: the scenario itself stops them.
+	excused bool
 }
 
 // newWorld makes a namespace whose cluster is as Git says. A disturbance waits until the world
@@ -161,6 +165,13 @@ func (w *world) commit(edit func(*schema.EtcdCluster)) {
 	w.r.SetDesired([]desired.Cluster{w.wish})
 }
 
+// stops lets a scenario stop members.
+func (w *world) stops() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.excused = true
+}
+
 // version is what a member runs, "" while it does not.
 func (w *world) version(member string) string {
 	_, versions := api.kubelets.members(w.namespace)
@@ -184,7 +195,7 @@ func (w *world) look() {
 		}
 	}
 	w.formed = w.formed || down == 0
-	if w.formed && voters > 1 && down > 1 {
+	if w.formed && !w.excused && voters > 1 && down > 1 {
 		w.add("I2: %d of %d voters are down at once", down, voters)
 	}
 	for name, p := range all {
@@ -214,7 +225,16 @@ func (w *world) judgeData(name string) {
 	w.data[uid], w.holds[id] = id, uid
 }
 
-// add notes what must not be, once.
+// unless notes what must not be where something is not so.
+func (w *world) unless(so bool, what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !so {
+		w.add("%s", what)
+	}
+}
+
+// add notes what must not be, once; mu is held.
 func (w *world) add(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(w.wrong, text) {
 		w.wrong = append(w.wrong, text)
@@ -318,6 +338,9 @@ func (w *world) told() bool {
 		return false
 	}
 	set, err := api.kube.AppsV1().StatefulSets(w.namespace).Get(w.Context(), "orders", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		set, err = &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Labels: cm.Labels}}, nil // it has no labels to be wrong
+	}
 	stored, _, unread := statuses.Read(cm)
 	if err != nil || unread != nil {
 		return false

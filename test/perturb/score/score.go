@@ -126,7 +126,8 @@ Written by ` + "`make perturb`" + `. Each request of quorate's is disturbed, one
 undisturbed: the same objects but for UIDs and times, the same members, no member restarted more often, no invariant broken on the
 way. A cell counts the runs that ended so; where one did not, it says of how many, and how many of these are held with a word on what
 a person must do: the last column sums these up, and none counts as the same end. A run in which the request to disturb never came
-counts for nothing. A run of some scenarios, such as ` + "`go test ./test/perturb -run 'Write/^roll$' -args -all -write $PWD/docs/perturbations.md`" + `,
+counts for nothing. Writes are disturbed before client-go's fake, whose time runs faster, and before a real API server with its
+controllers. A run of some scenarios, such as ` + "`go test ./test/perturb -run 'Write/^roll$' -args -all -write $PWD/docs/perturbations.md`" + `,
 writes the lines of these and keeps the others.
 `
 
