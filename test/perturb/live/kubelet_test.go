@@ -37,6 +37,8 @@ type kubelets struct {
 	mu sync.Mutex
 	// worlds are told what becomes of the pods of a namespace.
 	worlds map[string]*world
+	// busy is what is done about which version of an object.
+	busy map[string]bool
 	// lost are the claims whose data is gone, by namespace and name, with their UIDs.
 	lost map[string]string
 }
@@ -54,20 +56,21 @@ func startKubelets(ctx context.Context, kube kubernetes.Interface) (*kubelets, e
 	f := informers.NewSharedInformerFactory(kube, time.Second)
 	k := &kubelets{
 		kube: kube, pods: f.Core().V1().Pods().Lister(), claims: f.Core().V1().PersistentVolumeClaims().Lister(),
-		worlds: map[string]*world{}, lost: map[string]string{},
+		worlds: map[string]*world{}, busy: map[string]bool{}, lost: map[string]string{},
 	}
 	changed := func(o any) {
 		switch o := o.(type) {
 		case *corev1.Pod:
-			k.tell(o.Namespace)
-			go k.serve(ctx, o)
+			if k.tell(o.Namespace) {
+				k.once(o, func() { k.serve(ctx, o) })
+			}
 		case *corev1.PersistentVolumeClaim:
-			go k.bind(ctx, o)
+			k.once(o, func() { k.bind(ctx, o) })
 		}
 	}
 	handler := cache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }, DeleteFunc: func(o any) {
 		if p, ok := o.(*corev1.Pod); ok {
-			k.tell(p.Namespace)
+			_ = k.tell(p.Namespace)
 		}
 	}}
 	for _, informer := range []cache.SharedIndexInformer{f.Core().V1().Pods().Informer(), f.Core().V1().PersistentVolumeClaims().Informer()} {
@@ -84,20 +87,45 @@ func startKubelets(ctx context.Context, kube kubernetes.Interface) (*kubelets, e
 	return k, nil
 }
 
-// join lets a world look each time when something becomes of its pods.
+// join lets a world look each time when something becomes of its pods, until its test ends.
 func (k *kubelets) join(w *world) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.worlds[w.namespace] = w
+	w.Cleanup(func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.worlds, w.namespace)
+	})
 }
 
-func (k *kubelets) tell(namespace string) {
+// tell lets a world look. It reports whether there is one.
+func (k *kubelets) tell(namespace string) bool {
 	k.mu.Lock()
 	w := k.worlds[namespace]
 	k.mu.Unlock()
 	if w != nil {
 		w.look()
 	}
+	return w != nil
+}
+
+// once does something about this version of an object, unless that is being done: an API server
+// that is slow must not get more and more to do.
+func (k *kubelets) once(o metav1.Object, do func()) {
+	key := string(o.GetUID()) + " " + o.GetResourceVersion()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.busy[key] {
+		return
+	}
+	k.busy[key] = true
+	go func() {
+		do()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.busy, key)
+	}()
 }
 
 // lose empties a volume: the member on it does not start again.

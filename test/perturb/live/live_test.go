@@ -71,7 +71,9 @@ func scenarios() []scenario {
 		}},
 		{name: "delete", then: func(w *world) {
 			w.stops()
-			w.commit(func(c *schema.EtcdCluster) { c.Spec.State, c.Spec.Deletion.Backup = schema.StateDeleted, schema.BackupSkip })
+			w.commit(func(c *schema.EtcdCluster) {
+				c.Spec.State, c.Spec.Deletion.Backup = schema.StateDeleted, schema.BackupSkip
+			})
 		}},
 		{name: "repair", then: func(w *world) { w.must(api.kubelets.lose(w.Context(), w.namespace, "orders-1")) }},
 	}

@@ -107,16 +107,18 @@ func (w *watch) read(lines chan<- []byte) {
 // pass passes the events on, each when it is due.
 func (w *watch) pass(ctx context.Context, lines <-chan []byte) {
 	defer func() { _ = w.to.Close() }()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		waiting := w.late
+		var again <-chan time.Time
+		if len(waiting) > 0 {
+			again = time.After(100 * time.Millisecond)
+		}
 		select {
 		case <-w.stop:
 			return
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-again:
 		case line, open := <-lines:
 			if !open {
 				return
