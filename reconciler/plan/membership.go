@@ -148,10 +148,22 @@ func join(s *situation.Situation, j state.Joining) verdict.Verdict {
 			return verdict.Unhealthy(j.Member+" is about to join, but "+problem, "check the members named here").At(j.Member)
 		}
 		return verdict.Do(action.AddLearner{Member: j.Member}, "a learner has no vote, so that it cannot harm the quorum while it catches up")
+	case m == nil && !missedBefore(s, j):
+		return verdict.ConfirmIn(state.Between, "that the member list no longer has "+j.Member+" counts when it was seen twice").At(j.Member)
 	case m == nil:
 		return verdict.Do(action.NewDropLearner(s, j, true), "the member list no longer has it: it was removed manually")
 	}
 	return catchUp(s, j, *m)
+}
+
+// missedBefore reports whether the round before the last one lacks a learner, too: one answer
+// may be older than the learner is.
+func missedBefore(s *situation.Situation, j state.Joining) bool {
+	if len(s.Observed.Rounds) < 2 {
+		return false
+	}
+	before := &s.Observed.Rounds[len(s.Observed.Rounds)-2]
+	return before.Problem == "" && before.ByID(j.ID) == nil && before.At.After(j.Since) && s.Observed.Round().At.Sub(before.At) >= state.Between
 }
 
 // catchUp promotes a learner that has what the leader had a moment ago, and

@@ -153,6 +153,7 @@ func TestMembershipJoining(t *testing.T) {
 		}
 	}
 	ready := with(grows("m3", time.Minute), withPod)
+	gone := func(s *situation.Situation) { outlook.Unlist(s, "m3") }
 	checkRule(t, membership, []ruleCase{
 		{name: "37: the learner is added first", change: grows("", 0), want: "add orders-3 as a learner"},
 		{name: "I19: not beside another learner", change: with(grows("", 0), func(s *situation.Situation) { s.Observed.Round().Members[1].Learner = true }), want: "Unhealthy: orders-3 is about to join, but orders-1 is a learner, and one change at a time is enough"},
@@ -181,7 +182,16 @@ func TestMembershipJoining(t *testing.T) {
 			podAt(s, 3).Damage, s.Observed.Record.Joining.Promoting = state.DamageEmpty, true
 		}), want: "remove the learner orders-3: its volume is not what it was (empty)"},
 		{name: "44: a promotion whose answer was lost is found in the list", change: with(ready, learner(func(m *state.Member) { m.Learner = false })), want: "record orders-3 as a member: etcd counts it as a voter"},
-		{name: "a learner that was removed manually", change: with(ready, func(s *situation.Situation) { outlook.Unlist(s, "m3") }), want: "remove the learner orders-3: the member list no longer has it"},
+		{name: "a learner that was removed manually", change: with(ready, gone), want: "remove the learner orders-3: the member list no longer has it"},
+		{name: "324: not by one list, which may be older than the learner", change: with(ready, gone, oneLook), want: "Confirm: that the member list no longer has orders-3 counts when it was seen twice"},
+		{name: "324: nor after one that has it", change: with(ready, func(s *situation.Situation) {
+			before := s.Observed.Rounds[0]
+			outlook.Unlist(s, "m3")
+			s.Observed.Rounds[0] = before
+		}), want: "Confirm: that the member list no longer has orders-3"},
+		{name: "324: nor after one from before it joined", change: with(ready, gone, func(s *situation.Situation) { s.Observed.Record.Joining.Since = s.Observed.Rounds[0].At }), want: "Confirm: that the member list no longer has orders-3"},
+		{name: "324: nor after one that could not be had", change: with(ready, gone, func(s *situation.Situation) { s.Observed.Rounds[0].Problem = "deadline exceeded" }), want: "Confirm: that the member list no longer has orders-3"},
+		{name: "324: two lists at once are one", change: with(ready, gone, func(s *situation.Situation) { s.Observed.Rounds[0].At = noon.Add(-state.Between / 2) }), want: "Confirm: that the member list no longer has orders-3"},
 		{name: "20: Git has changed its mind", change: with(ready, wanting(3)), want: "remove the learner orders-3: Git wants 3 members, so orders-3 is not to join any more"},
 		{name: "20: before etcd was asked", change: with(grows("", 0), wanting(3)), want: "remove the learner orders-3"},
 		{name: "I24: a voter that Git no longer wants is recorded first", change: with(ready, wanting(3), learner(func(m *state.Member) { m.Learner = false })), want: "record orders-3 as a member"},
