@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -140,6 +141,8 @@ func (w *world) start() {
 	if err := w.Process(w.process.client(), w.process.members(w.line)); err != nil {
 		w.Fatal(err)
 	}
+	// A fake's watch tells nothing of what is written between the list and its beginning.
+	synctest.Wait()
 	w.tell()
 }
 
