@@ -43,6 +43,8 @@ type engine struct {
 	held *decision.Hold
 	// strict: a hold that no way leads out of is a failure.
 	strict bool
+	// tries is how many more ways out of the holds of a history may be taken.
+	tries int
 	// advices are what holds tell people.
 	advices []advice
 	// due is the template of the stop that was due when it decided last.

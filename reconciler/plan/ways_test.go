@@ -324,8 +324,12 @@ func (e *engine) adviceOf(h *decision.Hold) int {
 	})
 }
 
-// steps is how many holds a person may meet on the way to rest.
-const steps = 8
+// steps is how many holds a person may meet on the way to rest, and tries how many ways may
+// be taken in all, where these lead back to each other.
+const (
+	steps = 8
+	tries = 300
+)
 
 // endsWell lets a world come to rest, and a person do what holds say, until the cluster is
 // what Git says then. It returns what is missing, or "". Where no way leads there, that is
@@ -335,6 +339,7 @@ func (e *engine) endsWell(w *world) string {
 		return broken
 	}
 	h := e.held
+	e.tries = tries
 	broken := e.leave(w, h, steps)
 	if broken != "" && !e.strict {
 		e.tally.stuck[e.adviceOf(h)]++
@@ -351,6 +356,9 @@ func (e *engine) leave(w *world, h *decision.Hold, left int) string {
 	}
 	stuck := ""
 	for _, x := range e.ways(n) {
+		if e.tries--; e.tries < 0 {
+			break
+		}
 		next := *w
 		x.take(&next, h)
 		broken := e.settle(&next)
