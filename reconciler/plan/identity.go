@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/stalled"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -21,7 +22,7 @@ func readable(s *situation.Situation) verdict.Verdict {
 		"fix the file in a new commit")
 }
 
-// ownership never changes what is foreign: an object, or volumes left
+// ownership never changes what is foreign: an object, or volumes and pods left
 // behind by an earlier cluster of the same name.
 func ownership(s *situation.Situation) verdict.Verdict {
 	for _, obj := range s.Observed.Objects {
@@ -32,12 +33,25 @@ func ownership(s *situation.Situation) verdict.Verdict {
 		}
 	}
 	begins := s.Desired.Spec.State != schema.StateDeleted || s.Desired.Restore != nil
-	if begins && s.Observed.Record == nil && s.Observed.Set == nil && s.Observed.RecordProblem == "" && len(s.Observed.Volumes) > 0 {
+	if !begins || s.Observed.Record != nil || s.Observed.Set != nil || s.Observed.RecordProblem != "" {
+		return verdict.Pass()
+	}
+	restore := "restore its record, ConfigMap " + naming.Record(s.Desired.Name) + ", from a backup of the Kubernetes API, which says whose data that is; "
+	switch {
+	case len(s.Observed.Volumes) > 0:
 		return verdict.Refuse(
 			fmt.Sprintf("volume claim %s exists, but there is no record of a cluster %s: its data may be the only copy",
 				s.Observed.Volumes[0].Claim, s.Desired.Name),
-			"rename the cluster; or restore its record, ConfigMap "+naming.Record(s.Desired.Name)+", from a backup of the Kubernetes API, which says whose data that is; "+
+			"rename the cluster; or "+restore+
 				"or set the reclaim policy of the volumes behind its claims to Retain and put the claims out of the way: what is on them stays")
+	case len(s.Observed.Pods) > 0:
+		pod := &s.Observed.Pods[0]
+		if pod.Terminating {
+			return stalled.Gone(s, pod, "pod "+pod.Name+" of an earlier cluster shuts down")
+		}
+		return verdict.Refuse(
+			fmt.Sprintf("pod %s exists, but there is no record of a cluster %s: a new one of that name would take it over", pod.Name, s.Desired.Name),
+			"rename the cluster; or "+restore+"or delete pod "+pod.Name+", where nothing is needed of what runs in it").At(pod.Name)
 	}
 	return verdict.Pass()
 }

@@ -21,6 +21,10 @@ func TestOwnership(t *testing.T) {
 	leftover := func(s *situation.Situation) {
 		s.Observed.Record, s.Observed.Set, s.Observed.Volumes = nil, nil, memberVolumes(1)
 	}
+	orphan := func(s *situation.Situation) {
+		s.Observed.Record, s.Observed.Set, s.Observed.Volumes = nil, nil, nil
+		s.Observed.Pods = []state.Pod{{Name: "orders-1", Ordinal: 1}}
+	}
 	checkRule(t, ownership, []ruleCase{
 		{name: "own objects pass"},
 		{name: "own volumes pass", change: func(s *situation.Situation) { s.Observed.Volumes = memberVolumes(1) }},
@@ -30,6 +34,12 @@ func TestOwnership(t *testing.T) {
 		{name: "34: a volume of an earlier cluster is refused", change: leftover, want: "Refused: volume claim data-orders-0 exists"},
 		{name: "135: that a deleted cluster has left a copy of one is no harm", change: with(leftover, asksState(schema.StateDeleted))},
 		{name: "34: unless a restore is to take its place", change: with(leftover, asksState(schema.StateDeleted), func(s *situation.Situation) { s.Desired.Restore = &state.RestoreFrom{} }), want: "Refused: volume claim data-orders-0 exists"},
+		{name: "35: a pod of an earlier cluster is not taken over", change: orphan, want: "Refused: pod orders-1 exists, but there is no record of a cluster orders: a new one of that name would take it over; rename the cluster; or restore its record, ConfigMap orders-record, from a backup of the Kubernetes API, which says whose data that is; or delete pod orders-1, where"},
+		{name: "35: one that shuts down is waited for", change: with(orphan, func(s *situation.Situation) {
+			s.Observed.Pods[0].Terminating, s.Observed.Pods[0].GoingSince = true, noon
+		}), want: "Waiting: pod orders-1 of an earlier cluster shuts down"},
+		{name: "35: a cluster that is deleted begins nothing", change: with(orphan, asksState(schema.StateDeleted))},
+		{name: "35: nor is one that has a record taken over", change: func(s *situation.Situation) { s.Observed.Set = nil }},
 		{name: "a damaged record is left to the next rule", change: with(leftover, func(s *situation.Situation) { s.Observed.RecordProblem = "no token" })},
 		{name: "so is a StatefulSet without a record", change: with(leftover, func(s *situation.Situation) { s.Observed.Set = &state.Set{} })},
 	})

@@ -55,6 +55,7 @@ func advices() []advice {
 		{rules: "readable", says: "fix the file in a new commit", ways: []exit{git("fix the file", func(a *ask) { a.broken = false })}},
 		{rules: "ownership", says: "rename the cluster, or remove that object", ways: []exit{{name: "remove that object", take: (*world).removeForeign}}},
 		{rules: "ownership", says: "put the claims out of the way", ways: []exit{letGo}},
+		{rules: "ownership", says: "where nothing is needed of what runs in it", seldom: true, ways: []exit{deletePod}},
 		{rules: "owner", says: "let go of the cluster there", ways: []exit{{name: "write spec.takeOver", take: func(w *world, _ *decision.Hold) { w.around.takeOver = w.record.owner }}}},
 		{rules: "record", says: "restore the ConfigMap", ways: []exit{{name: "restore the record", take: func(w *world, _ *decision.Hold) { w.record.lost = false }}}},
 		{rules: "immutable", says: "set the mode back", ways: []exit{{name: "set the mode, and the size, back", take: func(w *world, _ *decision.Hold) { w.ask.frozen, w.ask.large = false, w.set.large }}}},
