@@ -17,24 +17,29 @@ func TestExclusive(t *testing.T) {
 	lowered := func(s *situation.Situation) { s.Observed.Set.Partition = 0 }
 	ended := func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = s.Observed.Set.Template }
 	outside := only(windowOf("0 2 * * 6", "1h", "UTC"))
+	sized := func(replicas, partition int32) mutation {
+		return func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Set.Partition = replicas, partition }
+	}
 	for name, c := range map[string]struct {
 		change mutation
 		want   bool
 	}{
-		"at rest":                       {func(*situation.Situation) {}, false},
-		"a roll that has not begun":     {commit(newVersion), false},
-		"one that has restarted none":   {with(commit(newVersion), begun), true},
-		"one in its midst":              {rolling, true},
-		"one that is not closed":        {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2)), true},
-		"one whose partition is down":   {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), ended, lowered), true},
-		"one that is over":              {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), ended), false},
-		"a pod of an older template":    {with(commit(newVersion), begun, rolled(newVersion, 1, 2), ended), true},
-		"one that waits for its window": {with(rolling, outside), false},
-		"one that waits for none":       {with(rolling, outside, alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m1"})), true},
-		"another alarm":                 {with(rolling, outside, alarmed(state.Alarm{Kind: state.Corrupt})), false},
-		"nobody was asked":              {with(rolling, outside, func(s *situation.Situation) { s.Observed.Rounds = nil }), false},
-		"no StatefulSet":                {with(rolling, func(s *situation.Situation) { s.Observed.Set = nil }), false},
-		"a cluster that is not formed":  {with(rolling, unformed), false},
+		"at rest":                                 {func(*situation.Situation) {}, false},
+		"a roll that has not begun":               {commit(newVersion), false},
+		"one that has restarted none":             {with(commit(newVersion), begun), true},
+		"one in its midst":                        {rolling, true},
+		"one that is not closed":                  {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2)), true},
+		"one whose partition is down":             {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), ended, lowered), true},
+		"one that is over":                        {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), ended), false},
+		"a pod of an older template":              {with(commit(newVersion), begun, rolled(newVersion, 1, 2), ended), true},
+		"one that is over, and scaled up by hand": {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), ended, sized(5, 3)), false},
+		"and scaled down":                         {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), ended, sized(1, 1)), false},
+		"one that waits for its window":           {with(rolling, outside), false},
+		"one that waits for none":                 {with(rolling, outside, alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m1"})), true},
+		"another alarm":                           {with(rolling, outside, alarmed(state.Alarm{Kind: state.Corrupt})), false},
+		"nobody was asked":                        {with(rolling, outside, func(s *situation.Situation) { s.Observed.Rounds = nil }), false},
+		"no StatefulSet":                          {with(rolling, func(s *situation.Situation) { s.Observed.Set = nil }), false},
+		"a cluster that is not formed":            {with(rolling, unformed), false},
 	} {
 		s := healthy(3)
 		c.change(s)

@@ -811,7 +811,10 @@ func (w *World) Put(resource apischema.GroupVersionResource, object runtime.Obje
 	if _, err = w.API.Tracker().Get(resource, o.GetNamespace(), o.GetName()); apierrors.IsNotFound(err) {
 		err = w.API.Tracker().Create(resource, object, o.GetNamespace())
 	} else if err == nil {
-		err = w.API.Tracker().Update(resource, object, o.GetNamespace())
+		// What quorate has deleted since then stays gone.
+		if err = w.API.Tracker().Update(resource, object, o.GetNamespace()); apierrors.IsNotFound(err) {
+			err = nil
+		}
 	}
 	if err != nil {
 		w.Fatal(err)
