@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/quorate/quorate/reconciler/naming"
@@ -37,21 +38,27 @@ func ownership(s *situation.Situation) verdict.Verdict {
 		return verdict.Pass()
 	}
 	restore := "restore its record, ConfigMap " + naming.Record(s.Desired.Name) + ", from a backup of the Kubernetes API, which says whose data that is; "
-	switch {
-	case len(s.Observed.Volumes) > 0:
+	volumes := s.Observed.Volumes
+	if i := slices.IndexFunc(volumes, func(v state.Volume) bool { return !v.Terminating }); i >= 0 {
 		return verdict.Refuse(
-			fmt.Sprintf("volume claim %s exists, but there is no record of a cluster %s: its data may be the only copy",
-				s.Observed.Volumes[0].Claim, s.Desired.Name),
+			fmt.Sprintf("volume claim %s exists, but there is no record of a cluster %s: its data may be the only copy", volumes[i].Claim, s.Desired.Name),
 			"rename the cluster; or "+restore+
 				"or set the reclaim policy of the volumes behind its claims to Retain and put the claims out of the way: what is on them stays")
+	}
+	for i := range s.Observed.Pods {
+		pod := &s.Observed.Pods[i]
+		if !pod.Terminating {
+			return verdict.Refuse(
+				fmt.Sprintf("pod %s exists, but there is no record of a cluster %s: a new one of that name would take it over", pod.Name, s.Desired.Name),
+				"rename the cluster; or "+restore+"or delete pod "+pod.Name+", where nothing is needed of what runs in it").At(pod.Name)
+		}
+	}
+	switch {
 	case len(s.Observed.Pods) > 0:
 		pod := &s.Observed.Pods[0]
-		if pod.Terminating {
-			return stalled.Gone(s, pod, "pod "+pod.Name+" of an earlier cluster shuts down")
-		}
-		return verdict.Refuse(
-			fmt.Sprintf("pod %s exists, but there is no record of a cluster %s: a new one of that name would take it over", pod.Name, s.Desired.Name),
-			"rename the cluster; or "+restore+"or delete pod "+pod.Name+", where nothing is needed of what runs in it").At(pod.Name)
+		return stalled.Gone(s, pod, "pod "+pod.Name+" of an earlier cluster shuts down")
+	case len(volumes) > 0:
+		return stalled.Claim(s, &volumes[0], "volume claim "+volumes[0].Claim+" of an earlier cluster is being deleted")
 	}
 	return verdict.Pass()
 }

@@ -113,7 +113,9 @@ func waitingCases() []awaitedCase {
 		s.Observed.Record.Forced = &state.ForcedSnapshot{Template: "a", Since: noon.Add(-time.Second), Time: noon.Add(-time.Second), Before: map[string]int64{"orders-0": 2, "orders-1": 2, "orders-2": 2}}
 	})
 	allDown := func(s *situation.Situation) { s.Observed.Set.Replicas = 0 }
-	unknown := func(s *situation.Situation) { s.Observed.Record, s.Observed.Set, s.Observed.Volumes = nil, nil, nil }
+	unmade := func(s *situation.Situation) { s.Observed.Record, s.Observed.Set = nil, nil }
+	unknown := with(unmade, func(s *situation.Situation) { s.Observed.Volumes = nil })
+	allGoing := with(goingPod(0), goingPod(1), goingPod(2))
 	asleepNow := with(asksState(schema.StateHibernated), asleep, allDown)
 	rolling := with(commit(newVersion), begun)
 	recovering := with(leftAlone(1), recovers, allStopped)
@@ -133,7 +135,8 @@ func waitingCases() []awaitedCase {
 	}, goingPod(2))
 	soaking := with(rolling, rolled(newVersion, 2), func(s *situation.Situation) { s.Desired.Spec.Upgrade.Soak, podAt(s, 2).ReadySince = seconds(10), noon })
 	return []awaitedCase{
-		{ownership, with(unknown, goingPod(2)), time.Hour},
+		{ownership, with(unknown, allGoing), time.Hour},
+		{ownership, with(goingClaim(""), unmade, func(s *situation.Situation) { s.Observed.Pods = nil }), time.Hour},
 		{eval: bootstrap, change: with(unformed, newPods(time.Minute, "not scheduled: no node"))},
 		{eval: bootstrap, change: unformed},
 		{eval: deletion, change: with(wiped, noSet, goingClaim(""))},
