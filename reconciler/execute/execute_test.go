@@ -228,6 +228,24 @@ func TestApplySetNeedsTheVersionThatWasSeen(t *testing.T) {
 	})
 }
 
+// 413: a restart that was given up finds another StatefulSet once the partition is where no roll
+// has it, though its template is the same.
+func TestALateRestartFindsAnotherPartition(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		v := w.Look()
+		w.MustDo(action.ResizeSet{SetUID: string(w.Set().UID), From: 3, To: 3, Partition: 4})
+		if p := observe.Partition(w.Set()); p != 4 {
+			t.Errorf("the partition became %d", p)
+		}
+		if err := w.R.Executor.Execute(w.Context(), v, action.RestartMember{Member: "orders-2", Partition: 2}); !apierrors.IsConflict(err) {
+			t.Errorf("error %v, want a conflict", err)
+		}
+		if p := observe.Partition(w.Set()); p != 4 {
+			t.Errorf("the partition became %d by what is late", p)
+		}
+	})
+}
+
 // 360: where the template would not be stored as it was, no write lets a member go: those that the
 // roll has finished would go, too.
 func TestNoWriteLetsMembersGoWithAnotherRevision(t *testing.T) {

@@ -27,6 +27,8 @@ func TestDowngrade(t *testing.T) {
 	git := func(version, template string) mutation {
 		return func(s *situation.Situation) { s.Desired.Spec.Version, s.Desired.Template = version, template }
 	}
+	barred := func(s *situation.Situation) { s.Observed.Set.Partition = 4 }
+	const late = "set the StatefulSet's partition to 4: a restart with etcd 3.6.16 may be late on its way, and finds another StatefulSet than it was made for; then the downgrade is "
 	under := with(down37, descends, recorded(time.Minute))
 	checkRule(t, downgrade, []ruleCase{
 		{name: "17: no change passes"},
@@ -50,7 +52,15 @@ func TestDowngrade(t *testing.T) {
 		{name: "61: nor one that the roll has broken", change: with(under, storage("3.6.0", "3.6.0", ""), func(s *situation.Situation) { podAt(s, 2).Template = "x" }, down(2))},
 		{name: "53: a downgrade that somebody has begun for Git is waited for, too", change: with(down37, descends, storage("3.6.0", "3.7.0", "3.6.0")), want: "Waiting: orders-1 brings"},
 		{name: "20: Git goes back before a member stopped", change: with(under, git("3.7.3", "a")), want: "cancel the downgrade to 3.6: Git asks for 3.7.3 now"},
-		{name: "20: Git goes back in the middle", change: with(under, begun, rolled("3.6.16", 2), git("3.7.3", "a")), want: "cancel the downgrade to 3.6"},
+		{name: "20 413: Git goes back in the middle", change: with(under, begun, rolled("3.6.16", 2), git("3.7.3", "a")), want: late + "cancelled"},
+		{name: "413: Git goes back when the roll has begun, and no member stopped", change: with(under, begun, git("3.7.3", "a")), want: late + "cancelled"},
+		{name: "20: Git goes back in the middle, and no restart can be late", change: with(under, begun, rolled("3.6.16", 2), git("3.7.3", "a"), barred), want: "cancel the downgrade to 3.6"},
+		{name: "413: a roll to the next minor is open", change: with(runs("3.6.16"), commit("3.7.3"), begun, git("3.5.35", "c")), want: "set the StatefulSet's partition to 4: a restart with etcd 3.7.3 may be late on its way, and finds another StatefulSet than it was made for; then the downgrade is enabled"},
+		{name: "413: and no restart can be late", change: with(runs("3.6.16"), commit("3.7.3"), begun, git("3.5.35", "c"), barred), want: "enable the downgrade 3.6 → 3.5"},
+		{name: "413: a roll to the same minor is", change: with(runs("3.6.16"), commit("3.6.17"), begun, git("3.5.35", "c")), want: "enable the downgrade 3.6 → 3.5"},
+		{name: "413: the pod of a former member is of another minor", change: with(down37, func(s *situation.Situation) {
+			s.Observed.Pods = append(s.Observed.Pods, state.Pod{Name: "orders-3", Ordinal: 3, Version: "3.5.35"})
+		}), want: "enable the downgrade 3.7 → 3.6"},
 		{name: "20: Git goes back when all have the older minor", change: with(youngPods, under, begun, rolled("3.6.16", 0, 1, 2), git("3.7.3", "a")), want: "Waiting: every member runs 3.6; etcd ends the downgrade within"},
 		{name: "20: there is no leader to be told so", change: with(under, git("3.7.3", "a"), of(2, func(m *state.Member) { m.Leader = "" })), want: "Unhealthy: there is no leader to cancel the downgrade"},
 	})

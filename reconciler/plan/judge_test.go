@@ -197,7 +197,7 @@ func judgeBackup(w *world, s sight, to int8) string {
 	}
 	b := w.backupFor(purpose)
 	switch {
-	case variants[w.set.template].version == variants[to].version && !w.hasQuorum() && !s.second.hasQuorum():
+	case w.begunWith(variants[to].version) && !w.hasQuorum() && !s.second.hasQuorum():
 	case !b.there || b.foreign:
 		return "I11: an upgrade began without a backup of its cluster"
 	case state.Purpose(word(b.purpose)) != purpose:
@@ -206,6 +206,17 @@ func judgeBackup(w *world, s sight, to int8) string {
 		return "I11: an upgrade began with an old backup"
 	}
 	return ""
+}
+
+// begunWith reports whether the StatefulSet has a version, or the pod of a member, where what was
+// begun has been given up since.
+func (w *world) begunWith(version string) bool {
+	for i := range w.pods {
+		if w.pods[i].state != podAbsent && w.seats[i].id != 0 && variants[w.pods[i].template].version == version {
+			return true
+		}
+	}
+	return variants[w.set.template].version == version
 }
 
 // backupFor is the recorded backup for a purpose, else the last one for any.

@@ -224,3 +224,34 @@ func TestEveryInvariantHasAMutant(t *testing.T) {
 		}
 	}
 }
+
+// 414: an old backup is none to begin an upgrade with, also where one that was given up begins
+// again. But where no quorum is there to take one, and a member that has the version is down, that
+// member gets other settings, and no other one is begun with.
+func TestTheJudgeOfBackups(t *testing.T) {
+	const old = "I11: an upgrade began with an old backup"
+	for _, c := range []struct {
+		name string
+		// gave: member 2 has the version; lost: members 1 and 2 are down.
+		gave, lost bool
+		want       string
+	}{
+		{"nobody was begun with", false, false, old},
+		{"given up in the midst", true, false, old},
+		{"no quorum, and nobody was begun with", false, true, old},
+		{"no quorum, and a member was begun with", true, true, ""},
+	} {
+		w := runningWorld(3, v35).asking(v36)
+		w.clock, w.record.backup = 5000, fakeBackup{there: true, purpose: wordOf(variants[v36].version)}
+		if c.gave {
+			w.pods[2].template = v36Dies
+		}
+		if c.lost {
+			w.pods[1].state, w.pods[2].state = podDown, podDown
+			w.vote()
+		}
+		if got := judgeBackup(&w, plainly(&w), v36); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

@@ -1,7 +1,11 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
+	"testing"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 )
@@ -123,5 +127,101 @@ func (w *world) releaseClaim(i int8, uid string) {
 		*c = fakeClaim{}
 	default:
 		c.terminating = true
+	}
+}
+
+// restartLost is a world in the midst of a roll, in which quorate has given up to wait for the
+// answer to its first restart, and that restart.
+func restartLost(t *testing.T, runs, rolls int8) (*engine, world, call) {
+	e, w := newEngine(table()), runningWorld(3, runs).asking(rolls)
+	w.record.bornOn = min(6, variants[runs].minor)
+	for range patience {
+		_, trouble := e.proceed(&w, 0)
+		s, f := w, done
+		if v := e.decide(&s, plainly(&s), s.clock); v.Step != nil && v.Step.Action.Kind() == (action.RestartMember{}).Kind() {
+			f = late
+		}
+		if _, broken := e.pass(&w, plainly(&s), f); trouble != "" || broken != "" {
+			t.Fatal(trouble, broken)
+		}
+		if len(e.calls) > 0 {
+			return e, w, e.calls[0]
+		}
+	}
+	t.Fatal("no member is restarted")
+	return nil, w, call{}
+}
+
+// goOn lets happen what happens on its own before quorate looks again, in the order in which it
+// is named, or in the opposite one.
+func (e *engine) goOn(w *world, backwards bool) string {
+	for range 20 {
+		e.moves = w.moves(e.moves[:0])
+		own := slices.DeleteFunc(e.moves, move.fault)
+		if len(own) == 0 {
+			break
+		}
+		m := own[0]
+		if backwards {
+			m = own[len(own)-1]
+		}
+		if broken := w.apply(m); broken != "" {
+			return broken
+		}
+	}
+	return ""
+}
+
+// arrivesNow lets a call arrive, what follows from that go on before quorate looks again, and
+// the world come to rest.
+func (e *engine) arrivesNow(w world, lost call) string {
+	for _, backwards := range []bool{false, true} {
+		late := w
+		if broken := cmp.Or(e.arrive(&late, lost), e.goOn(&late, backwards), e.settle(&late)); broken != "" {
+			return broken
+		}
+	}
+	return ""
+}
+
+// 413: a restart that quorate has given up may arrive whenever it likes: etcd takes what the
+// member then starts with, also where Git has changed its mind meanwhile.
+func TestARestartMayArriveLate(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		runs, rolls, then int8
+	}{
+		{"nobody changes anything", v36, v37, v37},
+		{"up, and taken back", v36, v37, v36},
+		{"up, and down instead", v36, v37, v35},
+		{"settings, and down instead", v36, v36Tuned, v35},
+		{"down, and taken back", v36, v35, v36},
+		{"down, and taken back with other settings", v36, v35, v36Tuned},
+		{"down, and up instead", v36, v35, v37},
+		{"down, and another patch", v36, v35, v35Old},
+		{"down from 3.7, and taken back", v37, v36, v37},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e, w, lost := restartLost(t, c.runs, c.rolls)
+			w.ask.variant = c.then
+			var story []string
+			for range patience {
+				if broken := e.arrivesNow(w, lost); broken != "" {
+					t.Fatalf("%s\n\t%s\n\tit arrives", broken, strings.Join(story, "\n\t"))
+				}
+				moved, trouble := e.proceed(&w, 0)
+				before := w
+				v, broken := e.pass(&w, plainly(&before), done)
+				if trouble != "" || broken != "" {
+					t.Fatal(trouble, broken)
+				}
+				if v.Step != nil {
+					story = append(story, v.Step.Action.String())
+				} else if !moved && v.Hold == nil {
+					return
+				}
+			}
+			t.Fatal("it does not come to rest")
+		})
 	}
 }
