@@ -91,6 +91,9 @@ func member(s *situation.Situation) verdict.Verdict {
 			return stalled.Gone(s, p, p.Name+" is shutting down")
 		}
 	}
+	if s.Alone() {
+		return verdict.Pass() // the other one waits for a quorum, which only the broken one brings back
+	}
 	for _, p := range s.Observed.Pods {
 		if s.IsMember(p.Name) && !s.HealthyNow(p) && (p.Template == s.Desired.Template || abandoned(s, p)) {
 			return comingBack(s, p)

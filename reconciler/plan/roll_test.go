@@ -144,6 +144,12 @@ func TestOrdinalsAreNumbers(t *testing.T) {
 func TestTwoMembersWithoutAQuorum(t *testing.T) {
 	// broken is a roll to "b" whose image orders-0 cannot pull.
 	broken := with(commit(newVersion), begun, rolled(newVersion, 0), down(0), neverRan(0), func(s *situation.Situation) { s.Observed.Rounds = nil })
+	// alone1 is one whose image orders-1 cannot pull, and orders-0 waits for a quorum.
+	alone1 := with(commit(newVersion), begun, rolled(newVersion, 1), down(1), neverRan(1), func(s *situation.Situation) {
+		podAt(s, 0).Ready, podAt(s, 1).Unpulled = false, true
+	}, looks(func(r *state.Round) {
+		r.Problem, r.Members = "no linearizable answer", []state.Member{{Name: "orders-0", ID: "m0", Version: oldVersion, Problem: "no leader"}, {Name: "orders-1", Problem: "connection refused"}}
+	}))
 	given := func(template, version string) mutation {
 		return with(func(s *situation.Situation) {
 			s.Desired.Template, s.Desired.SpecHash, s.Desired.Spec.Version, s.Desired.Spec.Upgrade.Backup = template, template, version, schema.BackupSkip
@@ -152,6 +158,9 @@ func TestTwoMembersWithoutAQuorum(t *testing.T) {
 	checkRule(t, func(s *situation.Situation) verdict.Verdict { return first(table(), s) }, []ruleCase{
 		{name: "62: the other had restarted on its own, and Git goes forward", size: 2, change: with(broken, given("c", newVersion)), want: "orders-0"},
 		{name: "62: the other was upgraded before, and Git goes back", size: 2, change: with(rolled(newVersion, 1), broken, given("a", oldVersion), func(s *situation.Situation) { podAt(s, 1).Ready = false }), want: "restart orders-0 3.6.16 → 3.5.35"},
+		{name: "62: the other was never touched, and Git goes back", size: 2, change: with(alone1, given("a", oldVersion)), want: "restart orders-1 3.6.16 → 3.5.35"},
+		{name: "62: before that the StatefulSet does", size: 2, change: with(alone1, func(s *situation.Situation) { s.Desired.Template, s.Desired.SpecHash, s.Desired.Spec.Version = "a", "a", oldVersion }), want: "start the roll 3.6.16 → 3.5.35"},
+		{name: "62: what shuts down is waited for", size: 2, change: with(alone1, given("a", oldVersion), goingPod(1)), want: "Waiting: orders-1 is shutting down"},
 	})
 }
 
