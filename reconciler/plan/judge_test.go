@@ -420,7 +420,8 @@ func (e *engine) judgeAfter(before, w *world, a action.Action) string {
 			loose++
 		}
 	}
-	if loose > 1 && w.set.partition < before.set.partition {
+	// Without a quorum nobody is served by members that go: see the rule remedy.
+	if loose > 1 && before.leader >= 0 && w.set.partition < before.set.partition {
 		return fmt.Sprintf("I2: %s lets %d members go at once", a, loose)
 	}
 	return ""

@@ -344,6 +344,9 @@ func (w *world) lookAtPod(i int8) state.Pod {
 	if p.state == podUp {
 		out.RunsSince = out.ReadySince
 	}
+	if p.kept {
+		out.Finalizers, out.GoingSince = "example.com/kept", noonPlus(p.readyAt)
+	}
 	w.lookAtTrouble(i, &out)
 	return out
 }

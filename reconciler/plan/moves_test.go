@@ -30,6 +30,8 @@ const (
 	faults
 	etcdCrashes
 	podIsEvicted
+	podIsKept
+	podIsLetGo
 	memberFallsBehind
 	memberIsCutOff
 	memberIsLinked
@@ -59,6 +61,7 @@ var moveTexts = map[moveKind]string{
 	memberCatchesUp: "member catches up", versionMoves: "the cluster version moves",
 	etcdCrashes: "etcd crashes", podIsEvicted: "pod is evicted", memberFallsBehind: "member falls behind",
 	memberIsCutOff: "member is cut off from its peers", memberIsLinked: "its peers hear the member again",
+	podIsKept: "a finalizer keeps the pod", podIsLetGo: "who keeps the pod lets it go",
 	claimIsDeleted: "somebody deletes the claim of a pod that is there",
 	leaderWanders:  "the leadership moves by itself", partitionIsLowered: "somebody lowers the partition to 0",
 	storageIsLowered: "member brings its storage down", downgradeEnds: "etcd ends the downgrade", stateIsSaved: "member saves its state beside its log",
@@ -196,7 +199,9 @@ func (w *world) podMoves(all []move, i int8) []move {
 			all = append(all, move{etcdComesBack, i})
 		}
 	case podStopping:
-		all = append(all, move{podIsGone, i})
+		if !p.kept {
+			all = append(all, move{podIsGone, i})
+		}
 	case podUp:
 		if c.behind && w.leader >= 0 && w.runs(i) {
 			all = append(all, move{memberCatchesUp, i})
@@ -228,7 +233,13 @@ func (w *world) handMoves(all []move) []move {
 			}
 		case podStarting, podDown:
 			all = append(all, move{podIsEvicted, i})
-		case podAbsent, podStopping:
+		case podStopping:
+			keep := move{podIsKept, i}
+			if w.pods[i].kept {
+				keep.kind = podIsLetGo
+			}
+			all = append(all, keep)
+		case podAbsent:
 		}
 		all = w.volumeMoves(all, i)
 	}
@@ -303,6 +314,9 @@ func (w *world) apply(m move) string {
 		w.raiseStorage()
 	case etcdCrashes:
 		p.state, p.saved, p.pending = podDown, 0, false
+		return w.vote()
+	case podIsKept, podIsLetGo:
+		p.kept, p.served, p.readyAt = m.kind == podIsKept, false, w.clock
 		return w.vote()
 	case memberFallsBehind:
 		w.claims[i].behind = true

@@ -119,7 +119,7 @@ func rulesTakenOut() []mutant {
 		{"bootstrap", "crash"},
 		{"drift", "liveness"},
 		{"path", "I14"},
-		{"settled", "I2"},
+		{"settled", "I14"},
 		{"health", "I2"},
 		{"window", "I26"},
 		{"confirm", "I16"},
@@ -151,7 +151,7 @@ func rulesTakenOut() []mutant {
 		case "claims":
 			m.from = going
 		case "settled":
-			m.from, m.seed = letGo, 2
+			m.from = halfRolled
 		}
 		all = append(all, m)
 	}
@@ -295,7 +295,7 @@ func handsSpoilt() []mutant {
 		{name: "the executor trusts caches", breaks: "I2", hand: hand{trusting: true}, from: mixed},
 		{name: "the executor deletes a pod by its name alone", breaks: "I3", hand: hand{trusting: true, careless: true}, from: mixed},
 		{name: "a backup is recorded before the store has it", breaks: "I9", hand: hand{hasty: true}},
-		{name: "what is written late overwrites what came after", breaks: "I2", hand: hand{unversioned: true}, from: mixed},
+		{name: "what is written late overwrites what came after", breaks: "I2", hand: hand{unversioned: true}, from: halfRolled},
 	}
 }
 
@@ -318,6 +318,17 @@ func mixed(d dice) world {
 func letGo(d dice) world {
 	w := mixed(d)
 	w.set.template, w.set.partition = w.ask.variant, int8(1+d.roll(2))
+	return w
+}
+
+// halfRolled is where histories start with one member that has what the roll gives it.
+func halfRolled(d dice) world {
+	w := mixed(d)
+	w.set.template, w.set.partition = w.ask.variant, 2
+	if w.pods[2].template = w.ask.variant; !starts(w.ask.variant) {
+		w.pods[2] = fakePod{state: podStarting, template: w.ask.variant, uid: w.pods[2].uid, created: w.clock}
+	}
+	w.leader = int8(d.roll(2))
 	return w
 }
 

@@ -217,7 +217,7 @@ func (w *world) sound() bool {
 			return false // with the StatefulSet a volume is gone, or was being deleted when Git took a deletion back
 		}
 		p := &w.pods[i]
-		if p.cut || w.goes(int8(i)) {
+		if p.cut || p.kept || w.goes(int8(i)) {
 			return false // a person lets its peers hear it again, or the data go with its pod
 		}
 		if w.seats[i].learner && w.record.joining.id != w.seats[i].id {

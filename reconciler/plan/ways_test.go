@@ -64,6 +64,7 @@ func advices() []advice {
 		{rules: "missing", says: "revert the commit to go back, or", seldom: true, ways: []exit{revert, admit, starts}},
 		{rules: "bootstrap missing", says: "let Kubernetes admit it", ways: []exit{admit, starts}},
 		{rules: "bootstrap", says: "a cluster that never held data can be started over", ways: []exit{{name: "start over with what starts", take: (*world).startOver}}},
+		{rules: "ownership bootstrap settled hibernated deletion member recovery remedy remove", says: "find out why what has set them does not end", seldom: true, ways: []exit{check}},
 		{rules: "drift", says: "revert what the file says of its members to what they ran last", ways: []exit{{name: "revert to what they ran last", take: (*world).chooseLast}}},
 		{rules: "drift", says: "set spec.version to a release that the members run", seldom: true, ways: []exit{release, {name: "bring the StatefulSet back", take: (*world).bringSetBack}}},
 		{rules: "drift", says: "bring the StatefulSet back from a backup of the Kubernetes API", seldom: true, ways: []exit{{name: "bring the StatefulSet back", take: (*world).bringSetBack}}},
@@ -125,7 +126,7 @@ func (w *world) tend(*decision.Hold) {
 	apart := w.leader < 0
 	for i := range int8(most) {
 		apart = apart || w.pods[i].state == podStarting && w.foundApart(i)
-		w.claims[i].unheard, w.claims[i].shut, w.pods[i].cut = false, false, false
+		w.claims[i].unheard, w.claims[i].shut, w.pods[i].cut, w.pods[i].kept = false, false, false, false
 		if w.goes(i) { // its volume is retained, and put under a claim of that name again
 			w.claims[i].terminating = false
 			w.deletePodOf(i)

@@ -25,7 +25,7 @@ func outside() map[string]string {
 		asks     = "what is asked for again is not in a world: the rule's table"
 	)
 	return map[string]string{
-		"lostNode(s, p)": late, "find out why what has set them does not end": late, "find out which pod still uses it": late,
+		"lostNode(s, p)": late, "find out which pod still uses it": late,
 		"do not take finalizers off by hand": late, "checkLeader": late, "those that may still start count": late,
 		"something that only %s can do may be in use": late, "it does not save snapshots": late,
 		"r.HelpStart(": walked, "can be tried again by deleting the Job": walked,

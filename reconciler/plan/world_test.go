@@ -126,6 +126,8 @@ type fakePod struct {
 	heard bool
 	// ran: etcd was started in it. compared: it then compared its data with that of all others.
 	ran, compared bool
+	// kept: a finalizer keeps it, since readyAt, although its etcd has ended.
+	kept bool
 	// cut: its peers do not hear it, while clients and its kubelet do.
 	cut bool
 	// saved is how often its etcd has saved its state since it started, and pending
