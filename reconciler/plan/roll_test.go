@@ -159,7 +159,9 @@ func TestTwoMembersWithoutAQuorum(t *testing.T) {
 		{name: "62: the other had restarted on its own, and Git goes forward", size: 2, change: with(broken, given("c", newVersion)), want: "orders-0"},
 		{name: "62: the other was upgraded before, and Git goes back", size: 2, change: with(rolled(newVersion, 1), broken, given("a", oldVersion), func(s *situation.Situation) { podAt(s, 1).Ready = false }), want: "restart orders-0 3.6.16 → 3.5.35"},
 		{name: "62: the other was never touched, and Git goes back", size: 2, change: with(alone1, given("a", oldVersion)), want: "restart orders-1 3.6.16 → 3.5.35"},
-		{name: "62: before that the StatefulSet does", size: 2, change: with(alone1, func(s *situation.Situation) { s.Desired.Template, s.Desired.SpecHash, s.Desired.Spec.Version = "a", "a", oldVersion }), want: "start the roll 3.6.16 → 3.5.35"},
+		{name: "62: before that the StatefulSet does", size: 2, change: with(alone1, func(s *situation.Situation) {
+			s.Desired.Template, s.Desired.SpecHash, s.Desired.Spec.Version = "a", "a", oldVersion
+		}), want: "start the roll 3.6.16 → 3.5.35"},
 		{name: "62: what shuts down is waited for", size: 2, change: with(alone1, given("a", oldVersion), goingPod(1)), want: "Waiting: orders-1 is shutting down"},
 	})
 }
