@@ -144,7 +144,7 @@ func deleteVolumes(s *situation.Situation) verdict.Verdict {
 	}
 	for i := range left {
 		if v := &left[i]; !v.Terminating {
-			return volumes.Unknown(v)
+			return volumes.Unknown(s, v)
 		}
 	}
 	if n := len(left); n > 0 {

@@ -26,6 +26,9 @@ func health(s *situation.Situation) verdict.Verdict {
 	if name := s.Doubtful(); name != "" {
 		return verdict.ConfirmIn(state.Between, name+" did not answer, and whether the abandoned rollout broke it is seen in two checks").At(name)
 	}
+	if v := recorded(s); !v.Silent() {
+		return v
+	}
 	problem := s.HealthProblem(s.Observed.Round())
 	if problem.None() {
 		problem = s.PodProblem()

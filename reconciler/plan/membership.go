@@ -256,7 +256,7 @@ func spared(s *situation.Situation, from int32) verdict.Verdict {
 	}
 	for _, v := range s.Observed.Volumes {
 		if v.Ordinal >= from && situation.HoldsUnrecorded(s, v) {
-			return volumes.Unknown(&v)
+			return volumes.Unknown(s, &v)
 		}
 	}
 	return verdict.Pass()
@@ -307,7 +307,7 @@ func clearVolume(s *situation.Situation, member string) verdict.Verdict {
 		// The guard keeps what a lost cluster left, beside the new data.
 	case volume != nil && volume.Bound && !retired && pod == nil,
 		volume != nil && !volume.Own() && (volume.Holds == state.HoldsForeign || s.FailedJoins(member) >= 3 && !volume.Created.After(s.Observed.Record.FailedJoin.At)):
-		return volumes.Unknown(volume)
+		return volumes.Unknown(s, volume)
 	}
 	// A learner that was never seen to run has most likely left nothing, and the next
 	// one may have its volume. If there is something, the guard reports it in time.

@@ -231,6 +231,10 @@ func (p *played) unusual(k int, d *dice) {
 	case 62:
 		w.foreign, what = !w.foreign, "somebody else's object is in the way, or no more"
 	case 63:
+		if w.earlier.there {
+			p.tell(w.restoreOlder())
+			return
+		}
 		w.record.lost, what = w.record.formed && !w.record.lost, "the record is lost, or restored"
 	}
 	p.tell(what)

@@ -336,6 +336,10 @@ type world struct {
 	tampered bool
 	// unguarded: no guard stands before etcd in the pods.
 	unguarded bool
+	// earlier is the record as it was once, which somebody may restore from a backup; while
+	// outdated, it is what was last.
+	earlier  fakeRecord
+	outdated bool
 	// unnoted: nobody has noted how far the members have written.
 	unnoted bool
 }

@@ -1,6 +1,9 @@
 package volumes
 
 import (
+	"fmt"
+
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
@@ -32,7 +35,8 @@ func Holdings(s *situation.Situation) verdict.Verdict {
 }
 
 // Unknown tells why a volume is not deleted, and what to do.
-func Unknown(v *state.Volume) verdict.Verdict {
+func Unknown(s *situation.Situation, v *state.Volume) verdict.Verdict {
+	do := "set the reclaim policy of its PersistentVolume to Retain, so that the data stays, and delete the claim"
 	what := "exists, but no member of this cluster was seen on it"
 	switch v.Holds {
 	case "":
@@ -40,6 +44,8 @@ func Unknown(v *state.Volume) verdict.Verdict {
 		what = "holds what is not the data of " + v.Member + " in this cluster"
 	default:
 		what = "holds the data of member " + v.Holds + ", which is not in the record"
+		// An older record does not know who has joined since.
+		do = fmt.Sprintf("where the record was restored from a backup, restore ConfigMap %s as it was last; or ", naming.Record(s.Desired.Name)) + do
 	}
-	return verdict.Refuse("volume claim "+v.Claim+" "+what+": it may be the only copy", "set the reclaim policy of its PersistentVolume to Retain, so that the data stays, and delete the claim").At(v.Member)
+	return verdict.Refuse("volume claim "+v.Claim+" "+what+": it may be the only copy", do).At(v.Member)
 }

@@ -1,0 +1,119 @@
+package plan
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/quorate/quorate/reconciler/plan/decision"
+)
+
+// 420: somebody restores the record from a backup of the Kubernetes API that is older than the
+// last change of the members, at any time: no invariant is broken, and most ends in a hold
+// that the record as it was last ends.
+func TestARestoredRecord(t *testing.T) {
+	e := newEngine(table())
+	r := rand.New(rand.NewPCG(420, 1))
+	h := history{events: make([]uint64, 60)}
+	for range 400 {
+		h.start = r.Uint64()
+		for i := range h.events {
+			h.events[i] = r.Uint64()
+		}
+		if broken := e.play(h, remembered, nil); broken != "" {
+			t.Fatal(e.story(h, remembered))
+		}
+	}
+	proven := 0
+	for n, a := range e.advices {
+		for _, x := range a.ways {
+			if x.name == recordBack {
+				proven += e.tally.proven[wayName{n, x.name}]
+			}
+		}
+	}
+	if proven < 50 {
+		t.Errorf("the record as it was last has led to rest %d times", proven)
+	}
+}
+
+// recordBack is the way out of holds about an older record.
+const recordBack = "restore the record as it was last"
+
+// restoreOlder has somebody restore the record from an older backup of the Kubernetes API.
+func (w *world) restoreOlder() string {
+	if w.outdated {
+		return "nothing"
+	}
+	w.record, w.earlier, w.outdated = w.earlier, w.record, true
+	return "the record is restored from an older backup"
+}
+
+// restoreRecord puts the record back that was last.
+func (w *world) restoreRecord(*decision.Hold) {
+	if w.olderRecord() {
+		w.record, w.outdated = w.earlier, false
+	}
+}
+
+// olderRecord reports whether the record is older than the cluster: what was last is not, as
+// long as the members have not changed since.
+func (w *world) olderRecord() bool {
+	return w.outdated && w.record.members != w.voters() && w.earlier.members == w.voters()
+}
+
+// voters are the IDs of those that vote.
+func (w *world) voters() (ids [most]int8) {
+	for i, s := range w.seats {
+		if !s.learner {
+			ids[i] = s.id
+		}
+	}
+	return ids
+}
+
+// remembered is where histories start in which somebody may restore the record as it was
+// before the members changed.
+func remembered(d dice) world {
+	w := runningWorld([]int8{3, 5}[d.roll(2)], []int8{v35, v36}[d.roll(2)])
+	n := w.set.replicas
+	w.leader = int8(d.roll(int(n)))
+	w.earlier = w.record
+	was := &w.earlier
+	was.applied.variant = []int8{w.ask.variant, v34}[d.roll(2)]
+	switch i := int8(d.roll(int(n))); d.roll(5) {
+	case 0: // it has been replaced since, with the record in its midst or before
+		was.members[i] = w.nextID()
+		if was.replacing = []int8{0, i + 1}[d.roll(2)]; was.replacing != 0 && d.one(2) {
+			was.leaving = fakeLeaving{there: true, i: i, id: was.members[i], replace: true, since: -9000}
+		}
+	case 1: // it has joined since
+		was.members[n-1] = 0
+		if was.founders = min(was.founders, n-1); d.one(2) {
+			was.joining = fakeJoining{there: true, i: n - 1, id: []int8{0, w.seats[n-1].id}[d.roll(2)], since: -9000, promoting: d.one(2)}
+		}
+		was.applied.replicas = n - 1
+	case 2: // it was about to be removed, which was taken back
+		was.members[n-1], was.retired[n-1] = w.nextID(), 0
+		was.leaving = fakeLeaving{there: true, i: n - 1, id: was.members[n-1], since: -9000}
+		was.applied.replicas = n - 1
+	case 3: // it was removed, and another one joined in its place
+		was.members[n-1], was.retired[n-1] = 0, w.nextID()
+		was.applied.replicas = n - 1
+	case 4: // the cluster slept, or was to be deleted
+		was.hibernated = d.one(2)
+		was.deleted = !was.hibernated
+	}
+	w.ask.sweep, w.ask.wipe = d.one(2), d.one(2)
+	w.ask.repair = []repairMode{repairAutomatic, repairOneByOne}[d.roll(2)]
+	w.record.applied = w.ask
+	if d.one(2) {
+		w.restoreOlder()
+	}
+	return w
+}
+
+// nextID is the ID of a member that there was before.
+func (w *world) nextID() int8 {
+	w.ids++
+	return w.ids
+}
