@@ -95,9 +95,7 @@ func firstLine(text string) string {
 // numbered is the history with a number, the same one each time.
 func numbered(i int) history {
 	r := rand.New(rand.NewPCG(161, uint64(i)))
-	h := history{start: r.Uint64(), events: make([]uint64, 50)}
-	for j := range h.events {
-		h.events[j] = r.Uint64()
-	}
+	h := history{events: make([]uint64, 50)}
+	h.redraw(r)
 	return h
 }

@@ -37,7 +37,7 @@ func TestExclusive(t *testing.T) {
 		"one that waits for its window":           {with(rolling, outside), false},
 		"one that waits for none":                 {with(rolling, outside, alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m1"})), true},
 		"another alarm":                           {with(rolling, outside, alarmed(state.Alarm{Kind: state.Corrupt})), false},
-		"nobody was asked":                        {with(rolling, outside, func(s *situation.Situation) { s.Observed.Rounds = nil }), false},
+		"no member was asked":                     {with(rolling, outside, func(s *situation.Situation) { s.Observed.Rounds = nil }), false},
 		"no StatefulSet":                          {with(rolling, func(s *situation.Situation) { s.Observed.Set = nil }), false},
 		"a cluster that is not formed":            {with(rolling, unformed), false},
 	} {

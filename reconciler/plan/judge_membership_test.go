@@ -182,7 +182,7 @@ func judgeResize(w *world, a action.ResizeSet) string {
 		return ""
 	}
 	for i := int8(a.To); i < w.set.replicas; i++ { // what somebody has scaled away is not taken
-		// Of a voter that only the last record knew, its volume tells, where nobody lists it.
+		// Without a member list, only its volume tells that a voter missing from an older record is one.
 		unknown := w.olderRecord() && w.claims[i].data != w.seats[i].id
 		if w.seats[i].id != 0 && !w.seats[i].learner && !unknown {
 			return fmt.Sprintf("I1: takes the pod of member %d, which etcd still lists", i)
@@ -341,15 +341,15 @@ func judgeDefragment(w *world, s sight, a action.Defragment) string {
 
 // judgeIdentity wants an etcd that starts to be who it says it is: one that had
 // started before has its own log, and only one that joins has none. The guard knows
-// that from the record: where an older one has been restored, which calls a voter a joining
-// member, or one that has left a member, it can be wrong as well, and is not judged.
+// that from the record: an older one that was restored may call a voter a joining member, or a
+// removed member a voter, so that the guard is wrong as well. It is not judged then.
 func judgeIdentity(w *world, i int8) string {
-	c, s, r := &w.claims[i], &w.seats[i], &w.record
+	c, s := &w.claims[i], &w.seats[i]
 	switch {
-	case !r.formed, w.olderRecord() && (r.members[i] != w.earlier.members[i] || c.older):
+	case !w.record.formed, w.olderRecord() && (w.record.members[i] != w.earlier.members[i] || c.older):
 	case c.data == 0 && s.named && !s.learner:
 		return fmt.Sprintf("I5: member %d starts on an empty volume under an ID that has voted", i)
-	case c.data != 0 && c.data != r.members[i] && c.data != r.joining.id:
+	case c.data != 0 && c.data != w.record.members[i] && c.data != w.record.joining.id:
 		return fmt.Sprintf("I5: member %d starts on data that is not its own", i)
 	case c.older:
 		return fmt.Sprintf("I5: member %d starts on a volume from before what it has promised", i)

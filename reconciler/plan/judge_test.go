@@ -208,8 +208,8 @@ func judgeBackup(w *world, s sight, to int8) string {
 	return ""
 }
 
-// begunWith reports whether the StatefulSet has a version, or the pod of a member, where what was
-// begun has been given up since.
+// begunWith reports whether a roll to a version has begun: the StatefulSet has it or, after a
+// revert, a member's pod still does.
 func (w *world) begunWith(version string) bool {
 	for i := range w.pods {
 		if w.pods[i].state != podAbsent && w.seats[i].id != 0 && variants[w.pods[i].template].version == version {
@@ -420,7 +420,7 @@ func (e *engine) judgeAfter(before, w *world, a action.Action) string {
 			loose++
 		}
 	}
-	// Without a quorum nobody is served by members that go: see the rule remedy.
+	// Without a quorum there is no availability to lose: see the rule remedy.
 	if loose > 1 && before.leader >= 0 && w.set.partition < before.set.partition {
 		return fmt.Sprintf("I2: %s lets %d members go at once", a, loose)
 	}

@@ -225,9 +225,8 @@ func TestEveryInvariantHasAMutant(t *testing.T) {
 	}
 }
 
-// 414: an old backup is none to begin an upgrade with, also where one that was given up begins
-// again. But where no quorum is there to take one, and a member that has the version is down, that
-// member gets other settings, and no other one is begun with.
+// 414: an upgrade needs a fresh backup, also when it was reverted and starts again. Without a quorum
+// none can be taken: then a member that already has the version may get other settings.
 func TestTheJudgeOfBackups(t *testing.T) {
 	const old = "I11: an upgrade began with an old backup"
 	for _, c := range []struct {
@@ -236,10 +235,10 @@ func TestTheJudgeOfBackups(t *testing.T) {
 		gave, lost bool
 		want       string
 	}{
-		{"nobody was begun with", false, false, old},
-		{"given up in the midst", true, false, old},
-		{"no quorum, and nobody was begun with", false, true, old},
-		{"no quorum, and a member was begun with", true, true, ""},
+		{"no member has the version", false, false, old},
+		{"reverted half way", true, false, old},
+		{"no quorum, and no member has the version", false, true, old},
+		{"no quorum, and a member has the version", true, true, ""},
 	} {
 		w := runningWorld(3, v35).asking(v36)
 		w.clock, w.record.backup = 5000, fakeBackup{there: true, purpose: wordOf(variants[v36].version)}

@@ -388,10 +388,7 @@ func (m mutant) caught(seed uint64) (runs int, instead string) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	h := history{events: make([]uint64, 50)}
 	for runs = 1; runs <= bound; runs++ {
-		h.start = r.Uint64()
-		for i := range h.events {
-			h.events[i] = r.Uint64()
-		}
+		h.redraw(r)
 		broken := e.tried(h, from)
 		if strings.HasPrefix(broken, m.breaks+":") {
 			return runs, ""

@@ -363,10 +363,7 @@ func TestWhateverIsPrintedReadsBack(t *testing.T) {
 	// Some of it is rare.
 	for played := 0; played < 200 || (played < 2000 && len(missing) > 0); played++ {
 		missing = slices.DeleteFunc(missing, func(key string) bool { return sections[key] })
-		h.start = r.Uint64()
-		for i := range h.events {
-			h.events[i] = r.Uint64()
-		}
+		h.redraw(r)
 		if broken := e.play(h, startOf, nil); broken != "" {
 			t.Fatal(broken)
 		}

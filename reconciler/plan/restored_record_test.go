@@ -15,10 +15,7 @@ func TestARestoredRecord(t *testing.T) {
 	r := rand.New(rand.NewPCG(420, 1))
 	h := history{events: make([]uint64, 60)}
 	for range 400 {
-		h.start = r.Uint64()
-		for i := range h.events {
-			h.events[i] = r.Uint64()
-		}
+		h.redraw(r)
 		if broken := e.play(h, remembered, nil); broken != "" {
 			t.Fatal(e.story(h, remembered))
 		}

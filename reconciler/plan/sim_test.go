@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -30,6 +31,14 @@ func drawn(t *rapid.T) history {
 		h.events = append(h.events, rapid.SliceOfN(rapid.Uint64(), 0, 90).Draw(t, "events")...)
 	}
 	return h
+}
+
+// redraw makes it another history with as many events.
+func (h *history) redraw(r *rand.Rand) {
+	h.start = r.Uint64()
+	for i := range h.events {
+		h.events[i] = r.Uint64()
+	}
 }
 
 // dice are the bits of a number, drawn one after the other. They are mixed, as

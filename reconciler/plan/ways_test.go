@@ -46,7 +46,7 @@ func advices() []advice {
 	admit := exit{name: "let Kubernetes admit it", take: func(w *world, _ *decision.Hold) { w.admits = true }}
 	back := exit{name: "bring its own volume back", take: func(w *world, h *decision.Hold) { w.bringBack(ordinalOf(h)) }}
 	allBack := exit{name: "bring the volumes and nodes back", take: (*world).tend}
-	record := exit{name: recordBack, take: (*world).restoreRecord}
+	restored := exit{name: recordBack, take: (*world).restoreRecord}
 	letGo := exit{name: "delete the claim", take: func(w *world, h *decision.Hold) { w.deleteClaim(ordinalOf(h)) }, loses: true}
 	deletePod := exit{name: "delete its pod", take: func(w *world, h *decision.Hold) { w.deletePodOf(ordinalOf(h)) }}
 	git := func(name string, f func(*ask)) exit {
@@ -72,13 +72,13 @@ func advices() []advice {
 		{rules: "drift", says: "bring the volumes back", seldom: true, ways: []exit{allBack}},
 		{rules: "deletion", says: "set spec.state: Running to wake them", seldom: true, ways: []exit{git("set spec.state to Running", func(a *ask) { a.state = askRunning })}},
 		{rules: "deletion", says: "bring its members back; or set spec.deletion.backup to Skip", seldom: true, ways: []exit{check}},
-		{rules: "resize deletion grow repair membership", says: "so that the data stays, and delete the claim", ways: []exit{record, letGo, {name: "delete the claim, with a commit of what starts", loses: true, take: func(w *world, h *decision.Hold) {
+		{rules: "resize deletion grow repair membership", says: "so that the data stays, and delete the claim", ways: []exit{restored, letGo, {name: "delete the claim, with a commit of what starts", loses: true, take: func(w *world, h *decision.Hold) {
 			w.deleteClaim(ordinalOf(h))
 			w.chooseTemplate(h)
 		}}}},
 		{rules: "deletion repair membership", says: "bring the right volume back under that claim", ways: []exit{back, {name: "delete the claim and its pod", take: func(w *world, h *decision.Hold) { w.deleteClaim(ordinalOf(h)) }, loses: true}}},
 		{rules: "deletion repair membership", says: "nothing changes among the members until they answer; check their pods", seldom: true, ways: []exit{check}},
-		{rules: "resize deletion membership repair alarms health", says: "as it was last; or, where", seldom: true, ways: []exit{record}},
+		{rules: "resize deletion membership repair alarms health", says: "as it was last; or, where", seldom: true, ways: []exit{restored}},
 		{rules: "membership", says: "find out whose data is wrong", ways: []exit{{name: "replace the data that is wrong", take: (*world).replaceWrong}}},
 		{rules: "membership", says: "nothing is removed until the others are healthy", seldom: true, ways: []exit{check}},
 		{rules: "settled missing remedy member", says: "find out why", seldom: true, ways: []exit{check, admit, starts, revert}},

@@ -14,12 +14,8 @@ import (
 // ends the alarm NOSPACE waits for no window.
 func Exclusive(spec schema.ClusterSpec, o state.Observed, now time.Time) bool {
 	s := &Situation{Desired: state.Desired{Spec: spec}, Observed: o, Now: now}
-	if !s.Formed() || o.Set == nil {
-		return false
-	}
-	// Of a StatefulSet that somebody has scaled up, the partition is below no member.
-	lets := o.Set.Partition < min(o.Set.Replicas, s.PodCount())
-	if !lets && !s.RollOpen() {
+	// A StatefulSet that was scaled up by hand has its partition below no member.
+	if !s.Formed() || o.Set == nil || !s.RollOpen() && o.Set.Partition >= min(o.Set.Replicas, s.PodCount()) {
 		return false
 	}
 	r := s.Observed.Round()
