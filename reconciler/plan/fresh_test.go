@@ -32,7 +32,7 @@ func TestFreshHistories(t *testing.T) {
 
 // anyStart is one of all the worlds in which histories begin, the midst of something included.
 func anyStart(d dice) world {
-	starts := append(slices.Clone(beginnings), letGo, halfRolled, going, unheard)
+	starts := append(slices.Clone(beginnings), letGo, halfRolled, going, unheard, remembered)
 	return starts[d.roll(len(starts))](d)
 }
 

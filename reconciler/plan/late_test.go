@@ -19,6 +19,9 @@ type call struct {
 	due  string
 	// exclusive: the budget was to keep every pod then.
 	exclusive bool
+	// The StatefulSet, or the record, has been another one since, and no later version of it
+	// is the one that was read.
+	setChanged, recordChanged bool
 	// left is how many events it is still on its way.
 	left int
 }
@@ -28,6 +31,8 @@ func (p *played) arrivals() string {
 	calls := p.e.calls
 	p.e.calls = nil
 	for _, c := range calls {
+		c.setChanged = c.setChanged || p.w.set != c.then.set
+		c.recordChanged = c.recordChanged || p.w.record != c.then.record
 		if c.left--; c.left > 0 {
 			p.e.calls = append(p.e.calls, c)
 			continue
@@ -78,11 +83,11 @@ func (e *engine) arrive(w *world, c call) string {
 			e.stop(w, int8(a.Ordinal), a.PodUID)
 			break
 		}
-		e.write(w, c, w.set == c.then.set)
+		e.write(w, c, !c.setChanged && w.set == c.then.set)
 	case action.StartRoll, action.EndRoll, action.ResizeSet, action.ReleaseSet, action.CreateSet:
-		e.write(w, c, w.set == c.then.set)
+		e.write(w, c, !c.setChanged && w.set == c.then.set)
 	default:
-		e.write(w, c, w.record == c.then.record)
+		e.write(w, c, !c.recordChanged && w.record == c.then.record)
 	}
 	return e.judgeAfter(&before, w, c.action)
 }

@@ -405,10 +405,7 @@ func (w *world) startEtcd(i int8) string {
 	if m := variants[p.template].minor; c.ran > m && w.downgrading == m && !c.low && !w.tampered {
 		return fmt.Sprintf("I14: member %d gets the older minor before its storage is brought down", i)
 	}
-	// What could not form is started over while a pod of it comes up all the same: it
-	// may not form again, and nobody has anything in it.
-	reformed := !w.record.formed && w.set.template != w.set.current
-	if c.raw && variants[p.template].minor > 6 && !reformed {
+	if c.raw && variants[p.template].minor > 6 && !w.reformed() {
 		return fmt.Sprintf("I14: member %d starts etcd 3.7 on a log with entries of 3.5", i)
 	}
 	c.ran = variants[p.template].minor
