@@ -69,6 +69,37 @@ func TestARollComparesTheDataOnce(t *testing.T) {
 	}
 }
 
+// 421: a leader that hands over for its hash does not hand over to the member that stops
+// next: else that one hands it on, all are compared again, and the roll or the removal never
+// comes to its end.
+func TestAComparisonThatMovesTheLeaderEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		from   string
+		change func(*schema.EtcdCluster)
+	}{
+		"a roll in which each restart is compared": {"3.5.33", clustertest.SetVersion("3.5.35")},
+		"a removal of two":                         {"3.6.12", clustertest.SetReplicas(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reconcilertest.Formed(t, func(w *reconcilertest.World) {
+				time.Sleep(time.Hour) // the members have long joined
+				w.Etcd.HandsOver = true
+				w.Commit(c.change)
+				passUntilApplied(w)
+				moved := 0
+				for _, did := range w.Lines("step done", "action") {
+					if strings.HasPrefix(did, "move the leader") {
+						moved++
+					}
+				}
+				if moved > 3 {
+					t.Errorf("the leader was moved %d times:\n%s", moved, w.Log)
+				}
+			}, clustertest.SetVersion(c.from))
+		})
+	}
+}
+
 // 286: where the file takes etcd's own check away, the data is compared before each
 // restart.
 func TestMembersThatDoNotCheckThemselvesAreComparedBeforeEachRestart(t *testing.T) {

@@ -217,7 +217,7 @@ func (r *Reconciler) confirm(ctx context.Context, v *observe.View, p decision.Pl
 	if compare || p.Hold.Listen {
 		defer queue.Aside(ctx)()
 	}
-	r.Observer.Confirm(ctx, v, compare, p.Hold.Listen)
+	r.Observer.Confirm(ctx, v, observe.Question{Compare: compare, Listen: p.Hold.Listen, Stops: p.Hold.Stops})
 	if p.Hold.Compare && !acts {
 		v.Observed.AssumeCompared()
 	}

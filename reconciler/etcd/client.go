@@ -53,6 +53,8 @@ type Endpoint struct {
 	Address string
 	// TLS makes the configuration for a new connection; nil for clear text.
 	TLS func() (*tls.Config, error)
+	// Stops says that the member stops, or leaves, next: it is handed no leadership.
+	Stops bool
 }
 
 // Target is a member to which something is about to be done. It is asked first which

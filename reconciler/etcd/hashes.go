@@ -32,7 +32,8 @@ func patient() patience { return patience{hash: hashTime, handOver: 250 * time.M
 // in each release from 3.4 to 3.7: so one is asked after the other, the leader last, and the
 // next only when the one before answers reads again. Where one is not done in its time, by
 // the size of its database, the others are left alone. A leader that reads stops all writes:
-// where the others took long, it hands the leadership to one of them first.
+// where the others took long, it hands the leadership to one of them first, but not to one
+// that stops next: that would hand it on at once, and all would have to be compared again.
 //
 // A compaction between two answers makes them incomparable. So does one at the newest
 // revision, whose hash a member keeps until it restarts: then all are asked once more.
@@ -91,8 +92,9 @@ func again(ctx context.Context, asked []*answer) int64 {
 // hashAll asks one after the other, and tells of the first that gives no answer.
 func hashAll(ctx context.Context, asked []*answer, revision int64, p patience) (problem string) {
 	var slowest time.Duration
+	heir := slices.IndexFunc(asked, func(a *answer) bool { return a.leads() == 0 && !a.endpoint.Stops && !a.status.IsLearner })
 	for _, a := range asked {
-		moved := a.leads() == 1 && a != asked[0] && slowest >= p.handOver && a.handOver(ctx, asked[0])
+		moved := a.leads() == 1 && heir >= 0 && slowest >= p.handOver && a.handOver(ctx, asked[heir])
 		begun := time.Now()
 		if err := a.askHash(ctx, revision, p.hash(a.status.DbSize)); err != nil {
 			a.problem = "hash of its keys: " + err.Error()

@@ -217,12 +217,15 @@ func TestALeaderHandsOverBeforeALongHash(t *testing.T) {
 	for name, c := range map[string]struct {
 		handOver time.Duration
 		stays    bool
+		stops    int // the member that stops next, -1 for none
 		want     []string
 		leader   uint64
 	}{
-		"it takes long":      {0, false, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 hands over to 101", "orders-0 at 7"}, 101},
-		"it takes a moment":  {time.Hour, false, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 at 7"}, 100},
-		"the leader remains": {0, true, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 hands over to 101", "orders-0 at 7"}, 100},
+		"it takes long":      {0, false, -1, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 hands over to 101", "orders-0 at 7"}, 101},
+		"it takes a moment":  {time.Hour, false, -1, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 at 7"}, 100},
+		"the leader remains": {0, true, -1, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 hands over to 101", "orders-0 at 7"}, 100},
+		"421: one stops next":    {0, false, 1, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 hands over to 102", "orders-0 at 7"}, 102},
+		"421: the leader does":   {0, false, 0, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 hands over to 101", "orders-0 at 7"}, 101},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, asked := startHashing(t, func(string) func(context.Context, int64) (*pb.HashKVResponse, error) {
@@ -230,6 +233,9 @@ func TestALeaderHandsOverBeforeALongHash(t *testing.T) {
 			})
 			if c.stays {
 				e.leader = 0
+			}
+			if c.stops >= 0 {
+				asked[c.stops].endpoint.Stops = true
 			}
 			if why := compareHashes(t.Context(), asked, patience{hashTime, c.handOver}); why != "" {
 				t.Error(why)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -18,7 +19,7 @@ func TestToListenTakesLongerThanAHeartbeat(t *testing.T) {
 		}
 		v := w.Look()
 		begun := time.Now()
-		w.R.Observer.Confirm(w.Context(), v, false, true)
+		w.R.Observer.Confirm(w.Context(), v, observe.Question{Listen: true})
 		last := v.Observed.Round()
 		if took := time.Since(begun); took < state.Listening || !last.Listened {
 			t.Errorf("it listened for %s: %+v", took, last)
@@ -28,12 +29,12 @@ func TestToListenTakesLongerThanAHeartbeat(t *testing.T) {
 				t.Errorf("member %d is %q and should be %q", i, got, want)
 			}
 		}
-		w.R.Observer.Confirm(w.Context(), v, false, false)
+		w.R.Observer.Confirm(w.Context(), v, observe.Question{})
 		if last := v.Observed.Round(); last.Listened || last.Members[1].Peers != state.PeersUnknown {
 			t.Errorf("nobody listened: %+v", last)
 		}
 		w.Etcd.Change = func(r *state.Round) { r.Members[1].Problem, r.HeardBy = "timeout", "" }
-		w.R.Observer.Confirm(w.Context(), v, false, true)
+		w.R.Observer.Confirm(w.Context(), v, observe.Question{Listen: true})
 		if last := v.Observed.Round(); !last.Listened || last.Members[1].Peers != state.PeersUnknown {
 			t.Errorf("the leader says nothing: %+v", last)
 		}

@@ -95,18 +95,28 @@ func (o *Observer) Refresh(ctx context.Context, v *View, kind, name string) (*Vi
 	return o.describe(g)
 }
 
+// Question is what Confirm finds out besides how the members are.
+type Question struct {
+	// Compare their data, and listen whom the leader hears.
+	Compare, Listen bool
+	// Stops is the member that stops next, "" for none.
+	Stops string
+}
+
 // Confirm asks the members twice more, the second time after the least time that the
 // planner wants between the two. Where their data is to be compared, that is the first
 // time; where it raises a suspicion, they are compared once more before the second, which
 // is always a quick one: a comparison may take longer than an answer counts. To listen
 // whom the leader hears takes a while between the two.
-func (o *Observer) Confirm(ctx context.Context, v *View, compare, listen bool) {
-	rounds := []state.Round{o.round(ctx, v, compare)}
-	if compare && state.Suspicious(rounds[0]) {
-		rounds = append(rounds, o.round(ctx, v, true))
+//
+// A member that stops, or leaves, after that is handed no leadership by a comparison.
+func (o *Observer) Confirm(ctx context.Context, v *View, q Question) {
+	rounds := []state.Round{o.round(ctx, v, v.stopping(q.Stops), q.Compare)}
+	if q.Compare && state.Suspicious(rounds[0]) {
+		rounds = append(rounds, o.round(ctx, v, v.stopping(q.Stops), true))
 	}
 	before, between := &rounds[len(rounds)-1], state.Between
-	if listen {
+	if q.Listen {
 		between = state.Listening
 	}
 	select {
@@ -114,8 +124,8 @@ func (o *Observer) Confirm(ctx context.Context, v *View, compare, listen bool) {
 		return
 	case <-time.After(max(0, between-time.Since(before.At))):
 	}
-	last := o.round(ctx, v, false)
-	if listen {
+	last := o.round(ctx, v, v.Endpoints, false)
+	if q.Listen {
 		last.Listen(before)
 	}
 	v.Observed.Rounds = append(v.Observed.Rounds, append(rounds, last)...)
@@ -139,8 +149,8 @@ func (o *Observer) Reach(ctx context.Context, c desired.Cluster) (*View, error) 
 
 // round asks every member once. At a waypoint that is there for that, it asks how
 // often each has saved its state, too.
-func (o *Observer) round(ctx context.Context, v *View, deep bool) state.Round {
-	round := o.Members.Round(ctx, v.Cluster.Key(), v.Endpoints, deep)
+func (o *Observer) round(ctx context.Context, v *View, endpoints []etcd.Endpoint, deep bool) state.Round {
+	round := o.Members.Round(ctx, v.Cluster.Key(), endpoints, deep)
 	o.countSnapshots(ctx, v, &round)
 	return round
 }

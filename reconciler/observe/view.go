@@ -51,6 +51,15 @@ func (v *View) Drift(kind, name string) (d drift.Drift, there bool) {
 	return d, there
 }
 
+// stopping are the endpoints of the members, of which one stops next; "" for none.
+func (v *View) stopping(member string) []etcd.Endpoint {
+	endpoints := slices.Clone(v.Endpoints)
+	for i := range endpoints {
+		endpoints[i].Stops = endpoints[i].Member == member
+	}
+	return endpoints
+}
+
 // Target is a member as what is about to be done to it needs it: of the recorded
 // cluster, and with the ID that the decision was made on.
 func (v *View) Target(member, id string) (etcd.Target, error) {

@@ -18,13 +18,22 @@ func compare(s *situation.Situation) verdict.Verdict {
 	if !s.Rolling() || t == nil || s.MemberCount() < 2 || !s.HealthyNow(*t) || s.ComparedLately() {
 		return verdict.Pass()
 	}
-	return comparedFirst(s)
+	return stopping(comparedFirst(s), t.Name)
 }
 
 // onCompared lets a step wait until the members' data was compared in this pass.
 func onCompared(s *situation.Situation, v verdict.Verdict) verdict.Verdict {
 	if first := comparedFirst(s); v.Step != nil && !first.Silent() {
 		return first
+	}
+	return v
+}
+
+// stopping says which member stops, or leaves, after a comparison. A leader that hands over
+// for its hash must not hand over to that one: the leadership would go back and forth.
+func stopping(v verdict.Verdict, member string) verdict.Verdict {
+	if v.Hold != nil {
+		v.Hold.Stops = member
 	}
 	return v
 }

@@ -128,3 +128,23 @@ func TestComparedFirst(t *testing.T) {
 		checkRule(t, c.eval, []ruleCase{c.ruleCase})
 	}
 }
+
+// 421: a comparison before a member stops, or leaves, names it, so that the leadership is
+// not handed to it.
+func TestAComparisonNamesWhoStopsNext(t *testing.T) {
+	for name, c := range map[string]struct {
+		eval   func(*situation.Situation) verdict.Verdict
+		change mutation
+		want   string
+	}{
+		"before a restart": {compare, with(commit(newVersion), begun, uncompared, backedUp(time.Minute), leads(0)), "orders-2"},
+		"before a removal": {membership, with(wanting(2), leaving(2, false), leads(0), uncompared), "orders-2"},
+		"before a backup":  {backup, with(commit(newVersion), uncompared), ""},
+	} {
+		s := healthy(3)
+		c.change(s)
+		if v := c.eval(s); v.Hold == nil || !v.Hold.Compare || v.Hold.Stops != c.want {
+			t.Errorf("%s: %+v", name, v.Hold)
+		}
+	}
+}

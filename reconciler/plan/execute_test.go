@@ -58,6 +58,15 @@ func (e *engine) pass(w *world, s sight, f fate) (verdict.Verdict, string) {
 
 // act is the rest of a pass that has decided.
 func (e *engine) act(w *world, s sight, d ruling, f fate) string {
+	broken := e.take(w, s, d, f)
+	if d.handed.from >= 0 && w.leader == d.handed.from && w.mayLead(d.handed.to) {
+		w.leader = d.handed.to
+	}
+	return broken
+}
+
+// take does the step that was decided, where it is decided on fresh data as well.
+func (e *engine) take(w *world, s sight, d ruling, f fate) string {
 	e.tally.passes++
 	e.tally.judged.note(w.tempts())
 	if d.Step == nil {
@@ -90,6 +99,35 @@ type ruling struct {
 	verdict.Verdict
 	due       string
 	exclusive bool
+	handed    handover
+}
+
+// handover is what a comparison has done to the leadership; from is -1 for nothing.
+type handover struct{ from, to int8 }
+
+// compared compares the data of members that need a while for it: the leader hands over
+// to the first of the others, but not to one that is about to stop, and both rounds tell so.
+func (w *world) compared(o *state.Observed, stops string) handover {
+	o.Rounds[0].Deep = true
+	for i := range int8(most) {
+		if w.leader < 0 || i == w.leader || !w.mayLead(i) || stops != "" && i == ordinal8(stops) {
+			continue
+		}
+		for _, r := range o.Rounds {
+			for m := range r.Members {
+				if r.Members[m].Leader != "" {
+					r.Members[m].Leader = memberIDs[w.seats[i].id]
+				}
+			}
+		}
+		return handover{w.leader, i}
+	}
+	return handover{-1, -1}
+}
+
+// mayLead reports whether a member can be handed the leadership.
+func (w *world) mayLead(i int8) bool {
+	return w.runs(i) && !w.seats[i].learner && !w.claims[i].short
 }
 
 func (e *engine) decide(live *world, s sight, clock int32) ruling {
@@ -104,13 +142,13 @@ func (e *engine) decide(live *world, s sight, clock int32) ruling {
 		o.Rounds[i].Deep = false
 	}
 	it := situation.Of(d, o, now)
-	v := first(e.rules, it)
+	v, handed := first(e.rules, it), handover{-1, -1}
 	if v.Hold != nil && v.Hold.Compare {
-		o.Rounds[0].Deep = true
+		handed = live.compared(&o, v.Hold.Stops)
 		it = situation.Of(d, o, now)
 		v = first(e.rules, it)
 	}
-	return ruling{v, it.Desired.Template, exclusive}
+	return ruling{v, it.Desired.Template, exclusive, handed}
 }
 
 // sameAction compares two actions by what they do.
@@ -268,7 +306,7 @@ func (e *engine) takeBackup(w *world, a action.TakeBackup, f fate) {
 // moveLeader asks the member that leads, and etcd refuses when it does not.
 func (e *engine) moveLeader(w *world, a action.MoveLeader) {
 	from, to := w.seated(a.FromID), w.seated(a.ToID)
-	if from >= 0 && w.leader == from && to >= 0 && w.runs(to) && !w.seats[to].learner && !w.claims[to].short {
+	if from >= 0 && w.leader == from && to >= 0 && w.mayLead(to) {
 		w.leader = to
 	}
 }

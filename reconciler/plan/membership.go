@@ -99,7 +99,7 @@ func leave(s *situation.Situation, l state.Leaving) verdict.Verdict {
 	if l.Replace {
 		return remove
 	}
-	return onCompared(s, remove)
+	return stopping(onCompared(s, remove), l.Member)
 }
 
 // listed wants a fresh member list of this very cluster.

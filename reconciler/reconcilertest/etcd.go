@@ -27,10 +27,12 @@ type FakeEtcd struct {
 	// Database is what a snapshot streams.
 	Database []byte
 	// stream, where it is set, is what a snapshot streams instead.
-	Stream  func(ctx context.Context) io.Reader
-	Leader  string
-	Calls   []string
-	Members []string
+	Stream func(ctx context.Context) io.Reader
+	Leader string
+	// HandsOver says that to compare the data takes long, so that the leader hands over.
+	HandsOver bool
+	Calls     []string
+	Members   []string
 	// asked are the members through which the last change of the list was to go.
 	Asked []string
 	// learners among the members.
@@ -161,10 +163,28 @@ func (e *FakeEtcd) Round(_ context.Context, _ string, members []etcd.Endpoint, d
 	}
 	r.ClusterVersion = lowest[:max(0, strings.LastIndex(lowest, "."))] + ".0"
 	e.descend(&r)
+	if deep && e.HandsOver {
+		e.handOver(members)
+		for i := range r.Members {
+			if r.Members[i].Leader != "" {
+				r.Members[i].Leader = e.id(e.Leader)
+			}
+		}
+	}
 	if e.Change != nil {
 		e.Change(&r)
 	}
 	return r
+}
+
+// handOver gives the leadership to the first other member that does not stop next.
+func (e *FakeEtcd) handOver(members []etcd.Endpoint) {
+	for _, m := range members {
+		if m.Member != e.Leader && !m.Stops && !e.Learners[m.Member] {
+			e.Leader = m.Member
+			return
+		}
+	}
 }
 
 // descend is what a downgrade makes of a round. It ends on its own when every

@@ -100,6 +100,9 @@ type Hold struct {
 	Listen bool
 	// Compare says that a hold of the kind Confirm wants the members' data compared, too.
 	Compare bool
+	// Stops is the member that stops next, where the data is compared for that: a leader
+	// that hands over meanwhile does not hand over to it.
+	Stops string
 	// Places says that a hold of the kind Confirm wants it read whether nodes take the pods
 	// back that a roll stops, and the members not asked.
 	Places bool
