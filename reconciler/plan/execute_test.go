@@ -166,6 +166,9 @@ func (e *engine) carryOut(w *world, s sight, a action.Action, f fate) string {
 	case lost:
 	case late:
 		e.calls = append(e.calls, call{action: a, then: before, due: e.due, exclusive: e.exclusive, left: 10})
+		if _, promotes := a.(action.PromoteMember); promotes {
+			e.execute(w, a, half) // that it may vote is written down before etcd is asked
+		}
 	default:
 		e.execute(w, a, f)
 	}
