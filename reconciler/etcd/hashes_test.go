@@ -221,11 +221,11 @@ func TestALeaderHandsOverBeforeALongHash(t *testing.T) {
 		want     []string
 		leader   uint64
 	}{
-		"it takes long":      {0, false, -1, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 hands over to 101", "orders-0 at 7"}, 101},
-		"it takes a moment":  {time.Hour, false, -1, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 at 7"}, 100},
-		"the leader remains": {0, true, -1, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 hands over to 101", "orders-0 at 7"}, 100},
-		"421: one stops next":    {0, false, 1, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 hands over to 102", "orders-0 at 7"}, 102},
-		"421: the leader does":   {0, false, 0, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 hands over to 101", "orders-0 at 7"}, 101},
+		"it takes long":        {0, false, -1, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 hands over to 101", "orders-0 at 7"}, 101},
+		"it takes a moment":    {time.Hour, false, -1, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 at 7"}, 100},
+		"the leader remains":   {0, true, -1, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 hands over to 101", "orders-0 at 7"}, 100},
+		"421: one stops next":  {0, false, 1, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 hands over to 102", "orders-0 at 7"}, 102},
+		"421: the leader does": {0, false, 0, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 hands over to 101", "orders-0 at 7"}, 101},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, asked := startHashing(t, func(string) func(context.Context, int64) (*pb.HashKVResponse, error) {
