@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/quorate/quorate/reconciler/contain"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/report"
@@ -22,7 +23,9 @@ func (r *Reconciler) watchOrphans(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			r.findOrphans()
+			if err := contain.Run(func() error { r.findOrphans(); return nil }); err != nil {
+				r.Reporter.Log.Error("search for orphans failed", "error", err.Error())
+			}
 		}
 	}
 }

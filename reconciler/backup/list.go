@@ -9,8 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/sourcegraph/conc/pool"
 	"gocloud.dev/blob"
 )
 
@@ -97,14 +97,9 @@ func (s *object) manifestKeys(ctx context.Context) ([]string, error) {
 // readManifests reads the manifests of the objects with these keys.
 func (s *object) readManifests(ctx context.Context, keys []string) ([]Manifest, error) {
 	manifests, errs := make([]Manifest, len(keys)), make([]error, len(keys))
-	var group sync.WaitGroup
-	free := make(chan struct{}, parallelReads)
+	group := pool.New().WithMaxGoroutines(parallelReads)
 	for i, key := range keys {
-		free <- struct{}{}
-		group.Go(func() {
-			manifests[i], errs[i] = s.at(key).readManifest(ctx)
-			<-free
-		})
+		group.Go(func() { manifests[i], errs[i] = s.at(key).readManifest(ctx) })
 	}
 	group.Wait()
 	if err := ctx.Err(); err != nil {

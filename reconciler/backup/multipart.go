@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/sourcegraph/conc"
 
 	"github.com/quorate/quorate/reconciler/compression"
 )
@@ -104,7 +105,7 @@ func (p *parts) send(ctx context.Context, buffer []byte, r io.Reader) error {
 	for range parallelParts {
 		p.free <- nil
 	}
-	var group sync.WaitGroup
+	var group conc.WaitGroup // a panic becomes the caller's
 	defer group.Wait()
 	n, ended, err := len(buffer), false, error(nil)
 	for number := int32(1); n > 0; number++ {

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sourcegraph/conc"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -196,9 +197,10 @@ func (c *Client) Round(ctx context.Context, cluster string, members []Endpoint, 
 	return r
 }
 
-// eachMember runs f for every member at once.
+// eachMember runs f for every member at once. One that panics, on an answer that nobody
+// thought of, does so for the caller.
 func eachMember(n int, f func(int)) {
-	var wg sync.WaitGroup
+	var wg conc.WaitGroup
 	for i := range n {
 		wg.Go(func() { f(i) })
 	}

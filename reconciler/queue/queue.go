@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/quorate/quorate/reconciler/contain"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -82,7 +83,7 @@ type Handler interface {
 	// that nothing names any more: it waits for no other pass. A wait beside an error is
 	// the handler's own back-off: until then there may be passes, which end with
 	// ErrNotYet where they find nothing else to do. Any other error has the key
-	// wait as long as the queue says.
+	// wait as long as the queue says. A panic is an error of the pass.
 	Pass(ctx context.Context, key string) (wait time.Duration, known bool, err error)
 	// Failed is told of a pass that failed, and Succeeded of one that did not.
 	Failed(key string, err error)
@@ -104,7 +105,11 @@ func (q Queue) Next(ctx context.Context, h Handler) bool {
 		q.keys.AddAfter(key, left) // an earlier reminder may have taken the place of that one
 		return true
 	}
-	wait, known, err := h.Pass(ctx, key)
+	wait, known := time.Duration(0), true
+	err := contain.Run(func() (err error) {
+		wait, known, err = h.Pass(ctx, key)
+		return err
+	})
 	switch {
 	case !known:
 		q.tries.Forget(key)

@@ -1,11 +1,13 @@
 package report
 
 import (
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quorate/quorate/reconciler/contain"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/plan/decision"
@@ -30,6 +32,7 @@ type Metrics struct {
 	passes   prometheus.Histogram
 	stores   *prometheus.HistogramVec
 	queues   *queueDepths
+	panics   *prometheus.CounterVec
 	// Backups are those of the backups that Git asks for.
 	Backups BackupMetrics
 
@@ -50,8 +53,14 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Buckets: []float64{.01, .05, .1, .5, 1, 5, 30, 60, 300, 1800},
 		}, []string{"operation"}),
 		queues: &queueDepths{desc: prometheus.NewDesc("quorate_queue_depth", "Clusters, or backups and schedules, that wait for a worker.", []string{"queue"}, nil)},
+		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "quorate_panics_total", Help: "Passes over clusters, or over backups and schedules, that a bug of quorate ended: they hold what they are about, as log and status say.",
+		}, []string{"queue"}),
 	}
-	registry.MustRegister(m.orphans, m.passes, m.stores, m.queues)
+	for _, queue := range queueNames() {
+		m.panics.WithLabelValues(queue)
+	}
+	registry.MustRegister(m.orphans, m.passes, m.stores, m.queues, m.panics)
 	to := &registrar{registry: registry}
 	m.clusters, m.members, m.actions, m.drift = newClusterMetrics(to), newMemberMetrics(to), newActionMetrics(to), newDriftMetrics(to)
 	m.Backups = newBackupMetrics(registry)
@@ -103,6 +112,13 @@ func (m *Metrics) Passing() (decided func()) {
 // Store records how long a call to a store of backups took.
 func (m *Metrics) Store(operation string, took time.Duration) {
 	m.stores.WithLabelValues(operation).Observe(took.Seconds())
+}
+
+// Panicked counts a failed pass over a key of a queue, if it panicked.
+func (m *Metrics) Panicked(queue string, err error) {
+	if bug := (*contain.Panic)(nil); errors.As(err, &bug) {
+		m.panics.WithLabelValues(queue).Inc()
+	}
 }
 
 // Queue has the depth of a queue asked for when it is scraped. Another one of the same

@@ -96,6 +96,7 @@ func (r *Reporter) Done(v *observe.View, s decision.Step, took time.Duration) {
 // Failed tells a failed pass. It is tried again, later each time.
 func (r *Reporter) Failed(c desired.Cluster, err error) {
 	r.Metrics.failed(c)
+	r.Metrics.Panicked("clusters", err)
 	r.Board.Failed(c.Key(), err, UnseenCluster(c))
 	if !r.Said.Changed(c.Key(), TopicFailure, WithoutNumbers(err.Error())) {
 		return

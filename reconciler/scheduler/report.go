@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/contain"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/schedule"
@@ -67,6 +68,7 @@ func (s *Scheduler) reportGivenUp(q desired.Backup, k *kept, why error) {
 func (s *Scheduler) reportRequestError(q desired.Backup, err error) {
 	s.Reporter.Board.Failed(q.Key(), err, report.UnseenBackup(q))
 	s.Reporter.Metrics.Backups.Blocked(q)
+	s.Reporter.Metrics.Panicked("backups", err)
 	if s.Reporter.Said.Changed(q.Key(), report.TopicFailure, err.Error()) {
 		s.Log.Error("pass failed", "request", q.Key(), "error", err.Error())
 	}
@@ -93,7 +95,9 @@ func (s *Scheduler) watchOverdue(ctx context.Context) {
 			tick.Stop()
 			return
 		case <-tick.C:
-			s.tellOverdue()
+			if err := contain.Run(func() error { s.tellOverdue(); return nil }); err != nil {
+				s.Log.Error("search for overdue backups failed", "error", err.Error())
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,8 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/quorate/quorate/reconciler/contain"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/jobs"
@@ -205,11 +208,23 @@ func (s *Scheduler) Backups() map[string]desired.Backup {
 // notes what is new, finishes what a killed quorate began, takes the backup that is
 // due, restores the newest on trial, or removes those that no rule keeps.
 // It returns how long until the next pass.
-func (s *Scheduler) Pass(ctx context.Context, q desired.Backup) (time.Duration, error) {
+func (s *Scheduler) Pass(ctx context.Context, q desired.Backup) (wait time.Duration, err error) {
 	k, err := s.readRequest(ctx, q)
 	if err != nil {
 		return 0, err
 	}
+	err = contain.Run(func() (err error) {
+		wait, err = s.step(ctx, q, k)
+		return err
+	})
+	if bug := (*contain.Panic)(nil); errors.As(err, &bug) && k.live != nil {
+		s.Reporter.Events.Event(k.live, corev1.EventTypeWarning, "Failed", report.Shorten(err.Error()))
+	}
+	return wait, err
+}
+
+// step takes the one step of a pass.
+func (s *Scheduler) step(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
 	if k.record.begin(q, s.Now()) {
 		return 0, s.writeRequest(ctx, q, k)
 	}

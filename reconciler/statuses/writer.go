@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/quorate/quorate/reconciler/contain"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
@@ -135,7 +136,7 @@ func (w *Writer) Round(ctx context.Context, from Source) error {
 	if now.Before(w.paused) {
 		return nil
 	}
-	err := w.round(ctx, from, now)
+	err := contain.Run(func() error { return w.round(ctx, from, now) })
 	if err != nil {
 		w.paused = now.Add(min(Every<<w.failed, MaxPause))
 		w.failed = min(w.failed+1, 10)

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/quorate/quorate/reconciler/contain"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/schema"
@@ -167,7 +168,7 @@ func (p *Poller) Wake() {
 // Once polls once. It returns how long the server asks to wait before the next poll.
 func (p *Poller) Once(ctx context.Context, target Target) time.Duration {
 	defer p.state.begin()()
-	err := p.poll(ctx, target)
+	err := contain.Run(func() error { return p.poll(ctx, target) })
 	switch {
 	case ctx.Err() != nil:
 		return 0

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
+	"github.com/quorate/quorate/reconciler/contain"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/preview"
@@ -223,16 +224,18 @@ func (p *Pulls) forgetClosed(open []forge.Pull) {
 
 // propose plans one pull request, and comments on it. Anyone who may open one writes what
 // it reads, so that even a panic does not end the daemon.
-func (p *Pulls) propose(ctx context.Context, live Live, pull forge.Pull, applied string) (err error) {
+func (p *Pulls) propose(ctx context.Context, live Live, pull forge.Pull, applied string) error {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
-	defer func() {
-		if problem := recover(); problem != nil {
-			err = fmt.Errorf("plan pull request %d: internal error (%v); please report this bug", pull.Number, problem)
-			p.known[pull.Number] = planned{head: pull.Head, applied: applied, at: time.Now()}
-		}
-	}()
-	report, err := p.report(ctx, live, pull, applied)
+	var report *preview.Report
+	err := contain.Run(func() (err error) {
+		report, err = p.report(ctx, live, pull, applied)
+		return err
+	})
+	if bug := (*contain.Panic)(nil); errors.As(err, &bug) {
+		p.known[pull.Number] = planned{head: pull.Head, applied: applied, at: time.Now()}
+		return fmt.Errorf("plan pull request %d: %w", pull.Number, err)
+	}
 	if err != nil {
 		return err
 	}

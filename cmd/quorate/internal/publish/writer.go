@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
+	"github.com/quorate/quorate/reconciler/contain"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/sources"
 )
@@ -37,8 +38,11 @@ func (w *writer) run(ctx context.Context, do func(now time.Time)) {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			if now.After(w.next) {
-				do(now)
+			if !now.After(w.next) {
+				continue
+			}
+			if err := contain.Run(func() error { do(now); return nil }); err != nil {
+				w.fail(ctx, err)
 			}
 		}
 	}
