@@ -267,7 +267,7 @@ func (p *Poller) parse(s sources.Snapshot) (accepted, schema.Set) {
 func Parse(p *schema.Parser, s sources.Snapshot) schema.Set {
 	files := make([]schema.File, len(s.Files))
 	for i, f := range s.Files {
-		files[i] = schema.File{Path: f.Path, Data: f.Data}
+		files[i] = schema.File{Path: f.Path, Data: f.Data, Unread: f.Unread}
 	}
 	return p.Parse(files)
 }
