@@ -22,6 +22,9 @@ type Snapshot struct {
 	Subject string
 	// Author wrote the change, as "Name <address>".
 	Author string
+	// Signer is the key whose signature of the commit was verified, and whose that is
+	// as far as Signers say; "" where none was wanted, or the commit was accepted without.
+	Signer string `json:",omitempty"`
 	// When is the time of the commit, by its committer's clock.
 	When time.Time
 	// Files are the regular .yaml and .yml files, ordered by path.

@@ -33,6 +33,8 @@ type followed struct {
 	log *bytes.Buffer
 	// kube is the cluster in which the accepted commit is kept.
 	kube *fake.Clientset
+	// signers may sign commits from the next restart on.
+	signers sources.Signers
 }
 
 func follow(t *testing.T) *followed {
@@ -45,7 +47,7 @@ func follow(t *testing.T) *followed {
 // restart is a new process that follows the same repository in the same cluster.
 func (f *followed) restart() {
 	f.Helper()
-	repository, err := sources.New(sources.Config{URL: f.Dir, Branch: "main", Path: "clusters"})
+	repository, err := sources.New(sources.Config{URL: f.Dir, Branch: "main", Path: "clusters", Signers: f.signers})
 	if err != nil {
 		f.Fatal(err)
 	}
