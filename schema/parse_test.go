@@ -315,8 +315,8 @@ func TestParserSaysWhatParseSays(t *testing.T) {
 
 func TestParserReadsOnlyWhatHasChanged(t *testing.T) {
 	named := func(name string) []byte { return []byte(strings.Replace(good, "orders", name, 1)) }
-	first := []File{{"a.yaml", named("same")}, {"b.yaml", named("other")}, {"c.yaml", named("moved")}, {"d.yaml", named("gone")}, {"f.yaml", named("back")}}
-	second := []File{{"a.yaml", named("same")}, {"b.yaml", append(named("other"), "# more\n"...)}, {"e.yaml", named("moved")}}
+	first := []File{{Path: "a.yaml", Data: named("same")}, {Path: "b.yaml", Data: named("other")}, {Path: "c.yaml", Data: named("moved")}, {Path: "d.yaml", Data: named("gone")}, {Path: "f.yaml", Data: named("back")}}
+	second := []File{{Path: "a.yaml", Data: named("same")}, {Path: "b.yaml", Data: append(named("other"), "# more\n"...)}, {Path: "e.yaml", Data: named("moved")}}
 	parser := Parser{}
 	soaks := func(files []File) map[string]any {
 		found := map[string]any{}
@@ -336,15 +336,33 @@ func TestParserReadsOnlyWhatHasChanged(t *testing.T) {
 	}
 }
 
+// What a file declared before is held where the file was not read, whosever it is.
+func TestUnreadFileHoldsWhatItDeclared(t *testing.T) {
+	users := File{Path: "b.yaml", Data: []byte(strings.Replace(good, "orders", "users", 1))}
+	parser := Parser{}
+	for range 2 {
+		if s := parser.Parse([]File{{Path: "a.yaml", Data: []byte(good)}, users}); names(s) != "shop/orders shop/users" || len(s.Held) != 0 {
+			t.Errorf("read: clusters %q, held %q", names(s), heldNames(s))
+		}
+		s := parser.Parse([]File{{Path: "a.yaml", Unread: "too large"}, users})
+		if names(s) != "shop/users" || lines(s.Problems) != "a.yaml: too large\n" || len(s.Held) != 1 || len(s.Unreadable) != 0 {
+			t.Fatalf("not read: clusters %q, held %q, problems\n%s", names(s), heldNames(s), lines(s.Problems))
+		}
+		if h := s.Held[0]; !h.Means(KindCluster, "shop", "orders", "a.yaml") || h.Means(KindCluster, "shop", "users", "b.yaml") {
+			t.Errorf("it holds %+v", h)
+		}
+	}
+}
+
 // A file is refused for the files before it, so the same text may be taken in the
 // next commit, and refused in the one after.
 func TestParserKeepsNoRefusal(t *testing.T) {
 	large := []byte(strings.Repeat("# quorate.dev\n", maxFileBytes/14))
 	var files []File
 	for i := range maxTotalBytes / maxFileBytes {
-		files = append(files, File{fmt.Sprintf("%d.yaml", i), large})
+		files = append(files, File{Path: fmt.Sprintf("%d.yaml", i), Data: large})
 	}
-	files = append(files, File{"z.yaml", []byte(good + strings.Repeat("# more\n", 100))})
+	files = append(files, File{Path: "z.yaml", Data: []byte(good + strings.Repeat("# more\n", 100))})
 	parser := Parser{}
 	for _, c := range []struct {
 		files    []File

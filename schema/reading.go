@@ -30,6 +30,10 @@ type reading struct {
 func (r *reading) prepare(f File, before *taken) {
 	f.Data = bytes.TrimPrefix(f.Data, []byte("\ufeff"))
 	r.file = f
+	if f.Unread != "" {
+		r.refusal = f.Unread
+		return
+	}
 	if isUTF16(f.Data) {
 		// Without the zero bytes it is close enough to text to say whose it is.
 		r.file.Data = bytes.ReplaceAll(f.Data, []byte{0}, nil)
@@ -82,11 +86,12 @@ func isUTF16(data []byte) bool {
 
 // refuse notes a file that is not parsed, and forgets what was read of it. What it
 // seems to declare is held, and so is, by a declaration without a name, whatever stood
-// in it before. A file that never speaks of quorate is another tool's, however large.
+// in it before. A file that never speaks of quorate is another tool's, however large;
+// whose one is that was not read nobody knows.
 func (r *reading) refuse(why string) {
 	*r = reading{file: r.file, refusal: why, done: true}
 	path := r.file.Path
-	if !mentionsGroup(r.file.Data) {
+	if r.file.Unread == "" && !mentionsGroup(r.file.Data) {
 		r.leave(Problem{ID: IDFile, File: path, Message: why})
 		return
 	}

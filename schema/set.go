@@ -8,6 +8,9 @@ type File struct {
 	Path string
 	// Data is the content in Git.
 	Data []byte
+	// Unread is why the content is not known, for people; "" where it is. Whatever the
+	// file declared before is held.
+	Unread string
 }
 
 // Origin is the place that declares an object.

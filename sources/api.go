@@ -98,7 +98,7 @@ func (a *API) call(ctx context.Context, r Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	token, err := a.origin.authorization(ctx, found, conns)
+	token, err := a.origin.authorization(ctx, found, conns.own)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -112,7 +112,7 @@ func (a *API) call(ctx context.Context, r Request) (Answer, error) {
 		return Answer{}, err
 	}
 	token.add(req)
-	client := &http.Client{Transport: conns, CheckRedirect: stay}
+	client := &http.Client{Transport: conns.own, CheckRedirect: stay}
 	res, err := client.Do(req)
 	if err != nil {
 		return Answer{}, unreachable(scrub(transportReason(err), secrets), "check the address, the network and the server")

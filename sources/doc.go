@@ -23,7 +23,8 @@
 //
 // Servers are asked in Git's protocol 2, in which they name only the
 // reference that is asked for, and in protocol 0 where they know no other. A poll
-// of a branch that has not moved is one request over HTTP.
+// of a branch that has not moved is one request over HTTP. A redirect is followed for
+// one fetch: the next one asks the configured URL again.
 //
 // A Publisher writes: files as one commit, onto its own branch, which carries its
 // mark, and onto no other. A push names the commit that it replaces, so that

@@ -40,7 +40,7 @@ var (
 	ErrRejected = errors.New("push rejected")
 	// ErrForeignBranch is a branch that is not this quorate's to write to.
 	ErrForeignBranch = errors.New("branch of another owner")
-	// ErrTooLarge is content that passes one of the Limits.
+	// ErrTooLarge is content that passes one of the Limits other than that of one file.
 	ErrTooLarge = errors.New("too large")
 )
 

@@ -14,7 +14,8 @@ import (
 // exchange watches the requests of one fetch: it bounds what an answer may hold
 // and remembers how the last one began.
 type exchange struct {
-	conns  http.RoundTripper
+	server *url.URL
+	conns  *connections
 	limits Limits
 	service
 
@@ -30,7 +31,7 @@ var errOverflow = errors.New("the answer is larger than allowed")
 // RoundTrip implements http.RoundTripper.
 func (e *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	e.status, e.isGit, e.away = 0, false, req.Response != nil
-	res, err := e.conns.RoundTrip(req)
+	res, err := e.conns.to(e.server, req).RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}

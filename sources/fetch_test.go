@@ -321,7 +321,6 @@ func TestLimitsAreErrors(t *testing.T) {
 		limits sources.Limits
 		says   string
 	}{
-		"oversized file":   {sources.Limits{FileBytes: 4}, "split it, or read less with --path, --include or --ignore"},
 		"too many files":   {sources.Limits{Files: 2}, "more than 2 YAML files"},
 		"too many bytes":   {sources.Limits{TotalBytes: 9, FileBytes: 400}, "split it, or read less with --path"},
 		"too many entries": {sources.Limits{Objects: 5}, "5"},
@@ -334,9 +333,31 @@ func TestLimitsAreErrors(t *testing.T) {
 	}
 }
 
+// One file that is too large is named, and hides no other.
 func TestOversizedFileIsNamed(t *testing.T) {
-	everyWay(t, map[string]string{"big.yaml": strings.Repeat("x", 2<<20)}, func(t *testing.T, _ *upstream, open opener) {
-		refused(t, open(t, sources.Config{}), sources.ErrTooLarge, "file big.yaml has 2097152 bytes")
+	everyWay(t, map[string]string{"a.yaml": "a", "big.yaml": strings.Repeat("x", 2<<20), "c.yaml": "c"}, func(t *testing.T, _ *upstream, open opener) {
+		got := fetch(t, open(t, sources.Config{}))
+		wantPaths(t, got, "a.yaml", "big.yaml", "c.yaml")
+		wantUnread(t, got, "big.yaml", "more than 1048576 bytes, the most that is read: split it")
+	})
+}
+
+// wantUnread wants one file, and no other, to be without its content, for a reason.
+func wantUnread(t *testing.T, s sources.Snapshot, path, why string) {
+	t.Helper()
+	for _, f := range s.Files {
+		if is := f.Path == path; is != (f.Data == nil) || is != (f.Unread != "") || is && !strings.Contains(f.Unread, why) {
+			t.Errorf("%s has %d bytes, and is not read because %q", f.Path, len(f.Data), f.Unread)
+		}
+	}
+}
+
+// Files that are not read count as files.
+func TestOversizedFilesAreNotWithoutEnd(t *testing.T) {
+	large := strings.Repeat("x", 1001)
+	files := map[string]string{"a.yaml": large, "b.yaml": large, "c.yaml": large}
+	overSome(t, files, func(t *testing.T, _ *upstream, open opener) {
+		refused(t, open(t, sources.Config{Limits: sources.Limits{FileBytes: 1000, Files: 2}}), sources.ErrTooLarge, "more than 2 YAML files")
 	})
 }
 
@@ -348,7 +369,9 @@ func TestServerThatFiltersLeavesOutLargeFiles(t *testing.T) {
 	wantPaths(t, fetch(t, repo), "a.yaml")
 
 	u.commit("too large", map[string]string{"big.yaml": strings.Repeat("y", 2<<20)})
-	refused(t, repo, sources.ErrTooLarge, "file big.yaml has more than 1048576 bytes")
+	got := fetch(t, repo)
+	wantPaths(t, got, "a.yaml", "big.yaml")
+	wantUnread(t, got, "big.yaml", "more than 1048576 bytes")
 
 	u.commit("as large as may be", map[string]string{"big.yaml": strings.Repeat("y", 1<<10)})
 	limits.FileBytes = 1 << 10

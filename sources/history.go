@@ -27,65 +27,66 @@ type verdict struct {
 	head    plumbing.Hash
 	applied string
 	signers string
+	signer  string
 	err     error
 }
 
-// judge reports whether a head may be followed. What it finds is kept, so that a
-// head that is held is not fetched at each poll.
-func (r *Repository) judge(ctx context.Context, s session, head plumbing.Hash, trust Trust) error {
+// judge reports whether a head may be followed, and whose signature it has. What it finds
+// is kept, so that a head that is held is not fetched at each poll.
+func (r *Repository) judge(ctx context.Context, s session, head plumbing.Hash, trust Trust) (signer string, err error) {
 	if head.String() == trust.Approved {
-		return nil
+		return "", nil
 	}
 	signers, err := r.signers.read(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	r.mu.Lock()
 	known := r.judged
 	r.mu.Unlock()
 	if known.head == head && known.applied == trust.Applied && known.signers == signers.digest {
-		return known.err
+		return known.signer, known.err
 	}
-	err = r.examine(ctx, s, head, trust.Applied, signers)
+	signer, err = r.examine(ctx, s, head, trust.Applied, signers)
 	if err == nil || errors.Is(err, ErrRewritten) || errors.Is(err, ErrUntrusted) {
 		r.mu.Lock()
-		r.judged = verdict{head, trust.Applied, signers.digest, err}
+		r.judged = verdict{head, trust.Applied, signers.digest, signer, err}
 		r.mu.Unlock()
 	}
-	return err
+	return signer, err
 }
 
 // examine checks the commits between the accepted one and the head: at all of
 // them, because what a later one takes back may have been seen in between by
 // others, and unsigned commits would come in below a good signature.
-func (r *Repository) examine(ctx context.Context, s session, head plumbing.Hash, applied string, signers keys) error {
+func (r *Repository) examine(ctx context.Context, s session, head plumbing.Hash, applied string, signers keys) (signer string, err error) {
 	if applied == head.String() {
-		return nil
+		return "", nil
 	}
 	if applied == "" {
 		if signers.isEmpty() {
-			return nil
+			return "", nil
 		}
 		alone, err := s.objects(ctx, head)
 		if err != nil {
-			return err
+			return "", err
 		}
 		commit, err := object.GetCommit(alone, head)
 		if err != nil {
-			return damaged("commit "+head.String(), err)
+			return "", damaged("commit "+head.String(), err)
 		}
-		return describe(signers.verify([]*object.Commit{commit}), commit)
+		return signers.signer(commit), describe(signers.verify([]*object.Commit{commit}), commit)
 	}
 	between, err := r.between(ctx, s, plumbing.NewHash(applied), head)
 	switch {
 	case errors.Is(err, ErrTooLarge):
-		return rewritten(fmt.Sprintf("what lies between %s, accepted last, and %s is more than is read", applied, head), head)
+		return "", rewritten(fmt.Sprintf("what lies between %s, accepted last, and %s is more than is read", applied, head), head)
 	case err != nil:
-		return err
+		return "", err
 	case !between.descends && !r.ref.isFixed():
-		return describe(rewritten(fmt.Sprintf("commit %s does not descend from %s, accepted last: the history was rewritten", head, applied), head), between.head)
+		return "", describe(rewritten(fmt.Sprintf("commit %s does not descend from %s, accepted last: the history was rewritten", head, applied), head), between.head)
 	}
-	return describe(signers.verify(between.commits), between.head)
+	return signers.signer(between.head), describe(signers.verify(between.commits), between.head)
 }
 
 // describe has a refusal say whose commit the head is, where that is known.

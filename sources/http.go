@@ -21,13 +21,13 @@ type httpOrigin struct {
 	limits Limits
 
 	mu     sync.Mutex
-	conns  *http.Transport // kept, so that connections are used again
-	trusts [3]string       // what conns was made from
+	conns  *connections // kept, so that connections are used again
+	trusts [3]string    // what conns was made from
 	app    appToken
 	met    *greeting // what the server said last, if that can be relied on
 }
 
-// greeting is what a server said, and where.
+// greeting is what a server said, and where. One that is kept is of the configured URL.
 type greeting struct {
 	hello
 	base *url.URL
@@ -61,9 +61,9 @@ func (o *httpOrigin) wire(ctx context.Context, with service) (*httpWire, error) 
 	if err != nil {
 		return nil, err
 	}
-	watch := &exchange{conns: conns, limits: o.limits, service: with}
+	watch := &exchange{server: o.url, conns: conns, limits: o.limits, service: with}
 	w := &httpWire{origin: o, service: with, watch: watch, secrets: found.secrets()}
-	if w.authorization, err = o.authorization(ctx, found, conns); err != nil {
+	if w.authorization, err = o.authorization(ctx, found, conns.own); err != nil {
 		return nil, err
 	}
 	w.secrets = append(w.secrets, w.authorization.password)
@@ -107,8 +107,25 @@ func (o *httpOrigin) remember(g *greeting) {
 	o.met = g
 }
 
-// connections makes a new pool only when the certificates have changed.
-func (o *httpOrigin) connections(found credentials) (*http.Transport, error) {
+// connections are those to the server, with the client certificate, and without it those
+// to wherever it redirects to.
+type connections struct{ own, away *http.Transport }
+
+// to is the pool for a request.
+func (c *connections) to(server *url.URL, req *http.Request) *http.Transport {
+	if sameOrigin(req.URL, server) {
+		return c.own
+	}
+	return c.away
+}
+
+func (c *connections) closeIdle() {
+	c.own.CloseIdleConnections()
+	c.away.CloseIdleConnections()
+}
+
+// connections makes new pools only when the certificates have changed.
+func (o *httpOrigin) connections(found credentials) (*connections, error) {
 	ca, err := o.readCA(found)
 	if err != nil {
 		return nil, err
@@ -124,9 +141,11 @@ func (o *httpOrigin) connections(found credentials) (*http.Transport, error) {
 		return nil, err
 	}
 	if o.conns != nil {
-		o.conns.CloseIdleConnections()
+		o.conns.closeIdle()
 	}
-	o.conns, o.trusts = newConnections(config), trusts
+	anonymous := config.Clone()
+	anonymous.Certificates = nil
+	o.conns, o.trusts = &connections{newConnections(config), newConnections(anonymous)}, trusts
 	return o.conns, nil
 }
 

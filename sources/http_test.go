@@ -2,6 +2,7 @@ package sources_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -112,12 +113,75 @@ func TestRedirectToAnotherHostDoesNotCarryThePassword(t *testing.T) {
 		return false
 	})
 	srv := serveTLS(t, u)
-	srv.first(func(w http.ResponseWriter, r *http.Request) bool {
-		http.Redirect(w, r, target.URL+r.URL.RequestURI(), http.StatusFound)
-		return true
-	})
+	srv.redirect(target, http.StatusFound)
 	repo := open(t, sources.Config{URL: srv.repo(), CAFile: srv.caFile(t), Auth: sources.Auth{PasswordFile: secretFile(t, secret)}})
 	wantPaths(t, fetch(t, repo), "a.yaml")
+}
+
+// Nor is the client certificate shown to another server, at another port as little as at
+// another host.
+func TestRedirectToAnotherServerDoesNotSeeTheClientCertificate(t *testing.T) {
+	u := newUpstreamWith(t, map[string]string{"a.yaml": "a"})
+	cert, key, pool := clientCert(t, "quorate")
+	target := serveTLSWith(t, u, &tls.Config{ClientAuth: tls.RequestClientCert})
+	target.first(func(_ http.ResponseWriter, r *http.Request) bool {
+		if len(r.TLS.PeerCertificates) > 0 {
+			t.Error("the client certificate went to another origin")
+		}
+		return false
+	})
+	srv := serveTLSWith(t, u, &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool})
+	srv.redirect(target, http.StatusFound)
+	auth := sources.Auth{Dir: dirOf(t, map[string]string{"ca.crt": srv.caPEM(), "tls.crt": cert, "tls.key": key})}
+	repo := open(t, sources.Config{URL: srv.repo(), Auth: auth})
+	wantPaths(t, fetch(t, repo), "a.yaml")
+	srv.first(nil)
+	u.commit("more", map[string]string{"b.yaml": "b"})
+	wantPaths(t, fetch(t, repo), "a.yaml", "b.yaml") // to the server itself it is
+	if target.posts.Load() == 0 {
+		t.Error("the redirect was not followed")
+	}
+}
+
+// A redirect is for one fetch: whoever answers once in the server's place does not get
+// the next ones.
+func TestRedirectIsFollowedForOneFetch(t *testing.T) {
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			srv := serve(t, newUpstreamWith(t, map[string]string{"own.yaml": "a"}))
+			target := serve(t, newUpstreamWith(t, map[string]string{"other.yaml": "a"}))
+			srv.redirect(target, status)
+			repo := open(t, sources.Config{URL: srv.repo()})
+			wantPaths(t, fetch(t, repo), "other.yaml")
+			srv.first(nil)
+			wantPaths(t, fetch(t, repo), "own.yaml")
+			asked := target.lists.Load() + target.posts.Load()
+			fetch(t, repo)
+			if now := target.lists.Load() + target.posts.Load(); now != asked {
+				t.Errorf("%d requests more went where a redirect led to once", now-asked)
+			}
+			// Nor does it count as read when the server itself gives no answer.
+			srv.redirect(target, status)
+			repo = open(t, sources.Config{URL: srv.repo()})
+			fetch(t, repo)
+			srv.Close()
+			refused(t, repo, sources.ErrUnreachable)
+		})
+	}
+}
+
+// A server that has moved for good is followed at each poll, by way of its old address.
+func TestRedirectThatStaysIsFollowedEachTime(t *testing.T) {
+	u := newUpstreamWith(t, map[string]string{"a.yaml": "a"})
+	srv, target := serve(t, u), serve(t, u)
+	srv.redirect(target, http.StatusMovedPermanently)
+	repo := open(t, sources.Config{URL: srv.repo()})
+	for n := range int64(3) {
+		wantPaths(t, fetch(t, repo), "a.yaml")
+		if asked := srv.lists.Load(); asked != n+1 {
+			t.Errorf("after %d fetches the configured URL was asked %d times", n+1, asked)
+		}
+	}
 }
 
 func TestRedirectWithASecretIsNotShown(t *testing.T) {

@@ -52,13 +52,17 @@ func (w *httpWire) greet(ctx context.Context) (hello, error) {
 		return hello{}, err
 	}
 	w.met = &greeting{hello: said, base: baseOf(res.Request.URL)}
-	if said.v2 {
+	// A redirect is for one conversation: remembered, a single answer of whoever sits on
+	// the way would move the daemon for as long as it lives.
+	redirected := res.Request.Response != nil
+	if said.v2 && w.service == uploadPack && !redirected {
 		w.origin.remember(w.met)
 	}
 	return said, nil
 }
 
-// baseOf is the repository's URL: redirects of the first request lead to it.
+// baseOf is where the repository is in this conversation: redirects of its first request
+// lead there.
 func baseOf(address *url.URL) *url.URL {
 	base := *address
 	base.RawQuery = ""

@@ -5,7 +5,9 @@ import "cmp"
 // Limits bound what is read, so that no repository, however large or hostile,
 // takes the process down. Zero in a field means its default.
 type Limits struct {
-	// FileBytes is the size of the largest file that is read. Default 1 MiB.
+	// FileBytes is the size of the largest file that is read. A larger one is named in
+	// the Snapshot, without its content; whatever passes another limit is an ErrTooLarge.
+	// Default 1 MiB.
 	FileBytes int64
 	// Files is the number of YAML files. Default 10,000.
 	Files int

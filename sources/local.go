@@ -131,18 +131,18 @@ func (r *pathReader) file(root *os.Root, rel, shown string) error {
 		r.skip(shown, "not a regular file")
 		return nil
 	}
-	if err := r.admit(shown, info.Size()); err != nil {
+	r.seen[shown] = true
+	if read, err := r.admit(shown, info.Size()); !read {
 		return err
 	}
 	data, err := r.content(root, rel)
 	if err != nil {
 		return unreadable(err)
 	}
-	if err := r.admit(shown, int64(len(data))); err != nil {
+	if read, err := r.admit(shown, int64(len(data))); !read {
 		return err
 	}
-	r.seen[shown] = true
-	r.add(shown, data)
+	r.add(File{Path: shown, Data: data})
 	return nil
 }
 

@@ -116,8 +116,6 @@ func TestReadPathsRefusals(t *testing.T) {
 		says   string
 	}{
 		"missing path":     {filepath.Join(dir, "none"), sources.Limits{}, sources.ErrPathGone, "none: it does not exist"},
-		"oversized file":   {dir, sources.Limits{FileBytes: 4}, sources.ErrTooLarge, "a.yaml has 5 bytes and at most 4 are read"},
-		"oversized single": {filepath.Join(dir, "a.yaml"), sources.Limits{FileBytes: 4}, sources.ErrTooLarge, "a.yaml has 5 bytes"},
 		"too many files":   {dir, sources.Limits{Files: 1}, sources.ErrTooLarge, "more than 1 YAML files"},
 		"too many bytes":   {dir, sources.Limits{TotalBytes: 9}, sources.ErrTooLarge, "more than 9 bytes together"},
 		"too many entries": {dir, sources.Limits{Objects: 3}, sources.ErrTooLarge, "more than 3 files and directories"},
@@ -127,6 +125,16 @@ func TestReadPathsRefusals(t *testing.T) {
 			wantRefusal(t, snapshot, err, tc.kind, "read "+tc.path, tc.says)
 		})
 	}
+}
+
+func TestReadPathsNamesAFileThatIsTooLarge(t *testing.T) {
+	t.Chdir(tree(t, map[string]string{"a.yaml": "12345", "b/c.yaml": "1234"}))
+	got, err := sources.ReadPaths(t.Context(), []string{".", "a.yaml"}, sources.Limits{FileBytes: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantPaths(t, got, "a.yaml", "b/c.yaml")
+	wantUnread(t, got, "a.yaml", "more than 4 bytes")
 }
 
 func TestReadPathsEndsWithItsContext(t *testing.T) {

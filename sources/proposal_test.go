@@ -83,7 +83,12 @@ func TestProposalIsReadWithinTheSameLimits(t *testing.T) {
 	}
 	refuse(sources.ErrBranchGone, "fetch "+pull, "no "+pull)
 	u.propose(first, map[string]string{"clusters/large.yaml": strings.Repeat("x", 1001)})
-	refuse(sources.ErrTooLarge, "large.yaml")
+	p, err := repo.FetchProposal(t.Context(), pull, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantPaths(t, p.Head, "clusters/a.yaml", "clusters/large.yaml")
+	wantUnread(t, p.Head, "clusters/large.yaml", "more than 1000 bytes")
 	u.git(u.work, "checkout", "--quiet", "--orphan", "island")
 	u.git(u.work, "commit", "--quiet", "--message", "alone")
 	u.git(u.work, "push", "--quiet", "--force", "origin", "HEAD:"+pull)

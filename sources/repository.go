@@ -233,7 +233,8 @@ func (r *Repository) read(ctx context.Context, session session, head plumbing.Ha
 	if kept, ok := r.recall(head); ok {
 		return kept, nil
 	}
-	if err := r.judge(ctx, session, head, trust); err != nil {
+	signer, err := r.judge(ctx, session, head, trust)
+	if err != nil {
 		return Snapshot{}, err
 	}
 	objects, err := session.objects(ctx, head)
@@ -244,6 +245,7 @@ func (r *Repository) read(ctx context.Context, session session, head plumbing.Ha
 	if err != nil {
 		return Snapshot{}, err
 	}
+	snapshot.Signer = signer
 	r.keep(snapshot)
 	return snapshot, nil
 }

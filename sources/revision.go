@@ -117,11 +117,12 @@ func (r *revisionReader) rename(part Snapshot, given, inside string) error {
 		if r.seen[name] {
 			continue
 		}
-		if err := r.admit(name, int64(len(f.Data))); err != nil {
+		if _, err := r.admit(name, int64(len(f.Data))); err != nil {
 			return err
 		}
 		r.seen[name] = true
-		r.add(name, f.Data)
+		f.Path = name
+		r.add(f)
 	}
 	for _, skipped := range part.Skipped {
 		r.skipped = append(r.skipped, shown(skipped))

@@ -332,16 +332,21 @@ func TestReadRevisionKeepsTheLimitsAcrossPaths(t *testing.T) {
 		limits sources.Limits
 		says   string
 	}{
-		"large file": {sources.Limits{FileBytes: 500}, "clusters/a.yaml has 600 bytes and at most 500 are read"},
-		"files":      {sources.Limits{Files: 2}, "more than 2 YAML files"},
-		"bytes":      {sources.Limits{TotalBytes: 1000}, "more than 1000 bytes together"},
-		"entries":    {sources.Limits{Objects: 2}, "more than 2 files and directories"},
+		"files":   {sources.Limits{Files: 2}, "more than 2 YAML files"},
+		"bytes":   {sources.Limits{TotalBytes: 1000}, "more than 1000 bytes together"},
+		"entries": {sources.Limits{Objects: 2}, "more than 2 files and directories"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, err := sources.ReadRevision(t.Context(), []string{"clusters", "other"}, "HEAD", tc.limits)
 			wantRefusal(t, snapshot, err, sources.ErrTooLarge, tc.says)
 		})
 	}
+	got, err := sources.ReadRevision(t.Context(), []string{"clusters", "clusters/a.yaml"}, "HEAD", sources.Limits{FileBytes: 500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantPaths(t, got, "clusters/a.yaml", "clusters/x/b.yml")
+	wantUnread(t, got, "clusters/a.yaml", "more than 500 bytes")
 }
 
 func TestReadRevisionEndsWithItsContext(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
@@ -18,13 +19,14 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/hiddeco/sshsig"
-	"golang.org/x/crypto/ssh"
 )
 
 // Signers is where the public keys are whose owners may sign commits: OpenPGP
-// keys in armor, and SSH keys as in authorized_keys or in Git's allowed_signers,
-// whose names and options count for nothing here. They are read again for each
-// commit. Without any, commits need no signature.
+// keys in armor, and SSH keys as in authorized_keys or in Git's allowed_signers.
+// Of the options of the latter valid-after, valid-before and namespaces are kept to; a line
+// with another one, such as cert-authority, is an error. Names say whose key it is, and
+// decide nothing. The keys are read again for each commit. Without any, commits need no
+// signature.
 type Signers struct {
 	// File holds keys.
 	File string
@@ -35,7 +37,8 @@ type Signers struct {
 // keys are what Signers held at one moment.
 type keys struct {
 	pgp    openpgp.EntityList
-	ssh    []ssh.PublicKey
+	ssh    []signer
+	now    time.Time
 	digest string // names this state of them; empty where none are asked for
 }
 
@@ -59,17 +62,20 @@ func (s Signers) read(ctx context.Context) (keys, error) {
 	default:
 		return keys{}, nil
 	}
-	return parseKeys(texts)
+	return parseKeys(texts, time.Now())
 }
 
-func parseKeys(texts map[string][]byte) (keys, error) {
-	var k keys
+func parseKeys(texts map[string][]byte, now time.Time) (keys, error) {
+	k := keys{now: now}
 	sum := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		fmt.Fprintf(sum, "%d %s", len(texts[name]), texts[name])
-		if err := k.add(texts[name]); err != nil {
-			return keys{}, untrusted(fmt.Sprintf("%s holds no usable public keys", name), "give OpenPGP keys in armor, or SSH keys as in authorized_keys")
+		if err := k.add(name, texts[name]); err != nil {
+			return keys{}, err
 		}
+	}
+	for _, s := range k.ssh { // a key that begins or ends makes them other ones
+		fmt.Fprintf(sum, " %t", s.refuse(now, now) == "")
 	}
 	if len(k.pgp) == 0 && len(k.ssh) == 0 {
 		return keys{}, untrusted("there is no signer's key", "add one")
@@ -78,36 +84,29 @@ func parseKeys(texts map[string][]byte) (keys, error) {
 	return k, nil
 }
 
-func (k *keys) add(text []byte) error {
+func (k *keys) add(name string, text []byte) error {
 	if bytes.Contains(text, []byte("-----BEGIN PGP")) {
 		list, err := openpgp.ReadArmoredKeyRing(bytes.NewReader(text))
+		if err != nil {
+			return untrusted(fmt.Sprintf("%s holds no usable public keys", name), "give OpenPGP keys in armor, or SSH keys as in authorized_keys")
+		}
 		k.pgp = append(k.pgp, list...)
-		return err
+		return nil
 	}
+	number := 0
 	for line := range strings.Lines(string(text)) {
+		number++
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		key, err := parseSigner(line)
+		s, err := parseSigner(line)
 		if err != nil {
-			return err
+			return untrusted(fmt.Sprintf("line %d of %s says nobody who may sign: %s", number, name, err), "no new commit is followed until it is corrected")
 		}
-		k.ssh = append(k.ssh, key)
+		k.ssh = append(k.ssh, s)
 	}
 	return nil
-}
-
-// parseSigner reads a line of authorized_keys, or of allowed_signers, which has
-// names in front.
-func parseSigner(line string) (ssh.PublicKey, error) {
-	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
-	if err == nil {
-		return key, nil
-	}
-	_, rest, _ := strings.Cut(line, " ")
-	key, _, _, _, err = ssh.ParseAuthorizedKey([]byte(rest))
-	return key, err
 }
 
 // verify wants a good signature on each of the commits, and names the oldest
@@ -117,7 +116,7 @@ func (k keys) verify(commits []*object.Commit) error {
 		return nil
 	}
 	for _, commit := range slices.Backward(commits) {
-		if why := k.refuse(commit); why != "" {
+		if _, why := k.refuse(commit); why != "" {
 			return untrusted(fmt.Sprintf("commit %s by %s %s", commit.Hash, oneLine(commit.Author.String()), why),
 				"have it signed by a key that is allowed, or approve the head by its hash if it is intended")
 		}
@@ -125,19 +124,29 @@ func (k keys) verify(commits []*object.Commit) error {
 	return nil
 }
 
-// refuse reports what is wrong with a signature, and with which key; "" for nothing.
-func (k keys) refuse(commit *object.Commit) string {
+// refuse reports whose a signature is, or what is wrong with it, and with which key; why
+// is "" for nothing.
+func (k keys) refuse(commit *object.Commit) (who, why string) {
 	if commit.PGPSignature == "" {
-		return "is not signed"
+		return "", "is not signed"
 	}
 	text, err := signedText(commit)
 	if err != nil {
-		return "cannot be encoded for the check"
+		return "", "cannot be encoded for the check"
 	}
 	if strings.Contains(commit.PGPSignature, "BEGIN SSH SIGNATURE") {
-		return k.refuseSSH(text, commit.PGPSignature)
+		return k.refuseSSH(text, commit)
 	}
 	return k.refusePGP(text, commit.PGPSignature)
+}
+
+// signer is whose the signature of a commit is that was verified; "" without keys.
+func (k keys) signer(commit *object.Commit) string {
+	if k.isEmpty() || commit == nil {
+		return ""
+	}
+	who, _ := k.refuse(commit)
+	return who
 }
 
 // signedText is what a commit's signature is of.
@@ -153,31 +162,35 @@ func signedText(commit *object.Commit) ([]byte, error) {
 	return io.ReadAll(reader)
 }
 
-func (k keys) refuseSSH(text []byte, armored string) string {
-	signature, err := sshsig.Unarmor([]byte(armored))
+func (k keys) refuseSSH(text []byte, commit *object.Commit) (who, why string) {
+	signature, err := sshsig.Unarmor([]byte(commit.PGPSignature))
 	if err != nil {
-		return "has a signature that cannot be read"
+		return "", "has a signature that cannot be read"
 	}
-	name := "SSH key " + ssh.FingerprintSHA256(signature.PublicKey)
-	for _, key := range k.ssh {
-		if !bytes.Equal(key.Marshal(), signature.PublicKey.Marshal()) {
+	why = "is signed with " + sshName(signature.PublicKey) + ", which is not allowed"
+	for _, s := range k.ssh {
+		if !bytes.Equal(s.key.Marshal(), signature.PublicKey.Marshal()) {
 			continue
 		}
-		if err := sshsig.Verify(bytes.NewReader(text), signature, key, signature.HashAlgorithm, "git"); err != nil {
-			return "has a signature of " + name + " that does not fit"
+		if limit := s.refuse(commit.Committer.When, k.now); limit != "" {
+			why = "is signed with " + s.String() + ", " + limit
+			continue // another line may allow it
 		}
-		return ""
+		if err := sshsig.Verify(bytes.NewReader(text), signature, s.key, signature.HashAlgorithm, namespace); err != nil {
+			return "", "has a signature of " + s.String() + " that does not fit"
+		}
+		return s.String(), ""
 	}
-	return "is signed with " + name + ", which is not allowed"
+	return "", why
 }
 
-func (k keys) refusePGP(text []byte, armored string) string {
-	_, err := openpgp.CheckArmoredDetachedSignature(k.pgp, bytes.NewReader(text), strings.NewReader(armored), nil)
-	if err == nil {
-		return ""
-	}
+func (k keys) refusePGP(text []byte, armored string) (who, why string) {
 	name := cmp.Or(pgpSigner(armored), "an unknown OpenPGP key")
-	return "is signed with " + name + ", which is not allowed or does not fit (" + oneLine(err.Error()) + ")"
+	_, err := openpgp.CheckArmoredDetachedSignature(k.pgp, bytes.NewReader(text), strings.NewReader(armored), nil)
+	if err != nil {
+		return "", "is signed with " + name + ", which is not allowed or does not fit (" + oneLine(err.Error()) + ")"
+	}
+	return name, ""
 }
 
 func untrusted(why, next string) *failure {

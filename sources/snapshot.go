@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -21,6 +22,9 @@ type Snapshot struct {
 	Subject string
 	// Author wrote the change, as "Name <address>".
 	Author string
+	// Signer is the key whose signature of the commit was verified, and whose that is
+	// as far as Signers say; "" where none was wanted, or the commit was accepted without.
+	Signer string `json:",omitempty"`
 	// When is the time of the commit, by its committer's clock.
 	When time.Time
 	// Files are the regular .yaml and .yml files, ordered by path.
@@ -37,6 +41,9 @@ type File struct {
 	Path string
 	// Data is the content, at most Limits.FileBytes long.
 	Data []byte
+	// Unread is why the file was not read, for people: it is larger than that. Then there
+	// is no Data, which says nothing of what the file declares. "" of one that was read.
+	Unread string `json:",omitempty"`
 }
 
 // isYAML reports whether a name is one of those that are read.
@@ -68,24 +75,26 @@ func (c *collector) visit(name string, depth int) error {
 	return nil
 }
 
-// admit decides, before a file is read, whether its size leaves it within the
-// limits.
-func (c *collector) admit(name string, size int64) error {
-	if size > c.limits.FileBytes {
-		return tooLarge("file %s has %d bytes and at most %d are read", name, size, c.limits.FileBytes)
+// admit decides, before a file is read, whether it leaves all of them within the
+// limits. One that is too large by itself is not read, and is no reason to refuse the
+// others.
+func (c *collector) admit(name string, size int64) (read bool, err error) {
+	switch {
+	case len(c.files) >= c.limits.Files:
+		return false, tooLarge("there are more than %d YAML files", c.limits.Files)
+	case size > c.limits.FileBytes:
+		c.add(File{Path: name, Unread: fmt.Sprintf(
+			"the file has more than %d bytes, the most that is read: split it, or leave it out with --ignore or by naming other paths", c.limits.FileBytes)})
+		return false, nil
+	case c.bytes+size > c.limits.TotalBytes:
+		return false, tooLarge("the YAML files have more than %d bytes together", c.limits.TotalBytes)
 	}
-	if len(c.files) >= c.limits.Files {
-		return tooLarge("there are more than %d YAML files", c.limits.Files)
-	}
-	if c.bytes+size > c.limits.TotalBytes {
-		return tooLarge("the YAML files have more than %d bytes together", c.limits.TotalBytes)
-	}
-	return nil
+	return true, nil
 }
 
-func (c *collector) add(name string, data []byte) {
-	c.bytes += int64(len(data))
-	c.files = append(c.files, File{Path: name, Data: data})
+func (c *collector) add(f File) {
+	c.bytes += int64(len(f.Data))
+	c.files = append(c.files, f)
 }
 
 func (c *collector) skip(name, reason string) {

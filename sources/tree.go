@@ -194,19 +194,19 @@ func (r *treeReader) enter(ctx context.Context, entry object.TreeEntry, name str
 func (r *treeReader) file(name string, hash plumbing.Hash) error {
 	size, err := r.objects.EncodedObjectSize(hash)
 	if errors.Is(err, plumbing.ErrObjectNotFound) && r.objects.withoutLarge {
-		return tooLarge("file %s has more than %d bytes", name, r.limits.FileBytes)
+		size, err = r.limits.FileBytes+1, nil // or more: it was left out for its size
 	}
 	if err != nil {
 		return damaged("file "+name, err)
 	}
-	if err := r.admit(name, size); err != nil {
+	if read, err := r.admit(name, size); !read {
 		return err
 	}
 	data, err := r.blob(hash, size)
 	if err != nil {
 		return damaged("file "+name, err)
 	}
-	r.add(name, data)
+	r.add(File{Path: name, Data: data})
 	return nil
 }
 

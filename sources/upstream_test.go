@@ -183,6 +183,14 @@ func (s *server) answer(status int, body string) {
 	})
 }
 
+// redirect sends every request to the same path of another server.
+func (s *server) redirect(target *server, status int) {
+	s.first(func(w http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(w, r, target.URL+r.URL.RequestURI(), status)
+		return true
+	})
+}
+
 // tell answers with a status and a header.
 func (s *server) tell(status int, name, value string) {
 	s.first(func(w http.ResponseWriter, _ *http.Request) bool {

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -30,6 +32,7 @@ type runFlags struct {
 	lease      daemon.Lease
 	mass       follow.Limits
 	approve    string
+	insecure   bool
 	interval   time.Duration
 	listen     string
 	page       daemon.Page
@@ -70,6 +73,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.mass.Clusters, "max-changed-clusters", 10, "a commit that removes, deletes or changes the version of more clusters waits for approval; 0 for no limit")
 	flags.IntVar(&f.mass.Percent, "max-changed-percent", 50, "the same as part of all clusters, from three on; 0 for no limit")
 	flags.StringVar(&f.approve, "approve-commit", "", "approve a commit by its full hash, whatever its history and signatures are and however much it changes; the annotation quorate.dev/approve on the ConfigMap that the log names does the same")
+	flags.BoolVar(&f.insecure, "insecure-git", false, "follow a repository over http:// without signatures on its commits: whoever can change what passes on the network decides what is applied")
 	flags.StringVar(&f.listen, "listen", ":8080", "address for /metrics, /healthz and /readyz")
 	flags.StringVar(&f.page.Listen, "page-listen", "", "address for the read-only page and its API, for example 127.0.0.1:8081, which kubectl port-forward reaches; default none")
 	cli.ChoiceFlag(cmd, (*string)(&f.page.Auth), "page-auth", "who may read them: whoever reaches the address, or who gives a token of Kubernetes whose account may get /quorate", string(daemon.PageAuthNone), string(daemon.PageAuthToken))
@@ -116,6 +120,9 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Con
 	if f.repository.config.URL == "" {
 		return c, errors.New("--repo is required")
 	}
+	if err := f.checkTransport(); err != nil {
+		return c, err
+	}
 	repository, err := f.repository.open(kube)
 	if err != nil {
 		return c, err
@@ -142,6 +149,17 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Con
 		c.Status.Instance = instance
 	}
 	return c, err
+}
+
+// checkTransport refuses to apply what anyone on the network may have written, where no
+// signature tells and nobody has said that it is meant.
+func (f *runFlags) checkTransport() error {
+	c := f.repository.config
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Scheme != "http" || f.insecure || cmp.Or(c.Signers.File, f.repository.signers) != "" {
+		return nil // what is no URL is told where it is opened
+	}
+	return errors.New("--repo is an http:// URL, and whoever can change what passes on the network could change what is applied: use https:// or ssh://, require signed commits with --git-signers-file or --git-signers-secret, or allow it with --insecure-git")
 }
 
 // addLease adds the flags about who may act when several daemons run.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +23,8 @@ const stopGrace = 30 * time.Second
 type DaemonOptions struct {
 	// Binary is quorate's path. Default: Binary().
 	Binary string
+	// Earlier says that Binary is older than the flag --insecure-git.
+	Earlier bool
 	// Repo is the repository's URL; required.
 	Repo string
 	// Branch is the branch to follow, default Branch. Path is where in the
@@ -104,6 +107,9 @@ func (o *DaemonOptions) args() []string {
 		"run", "--repo=" + o.Repo, "--branch=" + o.Branch, "--path=" + o.Path, "--interval=" + o.Interval.String(),
 		"--kubeconfig=" + o.Kubeconfig, "--listen=" + o.Listen, "--guard-image=" + o.GuardImage,
 		"--leader-elect=false", "--lease-namespace=default", "--log-format=json",
+	}
+	if strings.HasPrefix(o.Repo, "http://") && !o.Earlier { // a GitServer
+		args = append(args, "--insecure-git")
 	}
 	if o.BackupURL != "" {
 		args = append(args, "--backup-url="+o.BackupURL)

@@ -226,8 +226,11 @@ func (p *Poller) acceptHead(ctx context.Context, target Target) error {
 	switch {
 	case err != nil:
 		return err
-	case p.accepted != nil && p.inForce.Load() && s.Commit == p.accepted.snapshot.Commit:
-		return nil
+	case p.accepted != nil && s.Commit == p.accepted.snapshot.Commit:
+		if p.inForce.Load() {
+			return nil
+		}
+		s.Signer = p.accepted.snapshot.Signer // it was verified when it was accepted, and not again
 	}
 	if p.tooManyChanges.head.Commit == s.Commit && s.Commit != p.approved {
 		return p.tooManyChanges.err
@@ -268,7 +271,7 @@ func (p *Poller) parse(s sources.Snapshot) (accepted, schema.Set) {
 func Parse(p *schema.Parser, s sources.Snapshot) schema.Set {
 	files := make([]schema.File, len(s.Files))
 	for i, f := range s.Files {
-		files[i] = schema.File{Path: f.Path, Data: f.Data}
+		files[i] = schema.File{Path: f.Path, Data: f.Data, Unread: f.Unread}
 	}
 	return p.Parse(files)
 }
@@ -375,7 +378,11 @@ func (p *Poller) apply(next accepted, set schema.Set, target Target) {
 	s, before := next.snapshot, p.clusters()
 	set.Problems = append(set.Problems, desired.Unreadable(set, before)...)
 	p.problems.Set(float64(countErrors(set.Problems)))
-	p.log.Info("commit accepted", "commit", s.Commit, "subject", s.Subject, "author", s.Author, "clusters", len(set.Clusters), "held", len(set.Held))
+	log := p.log
+	if s.Signer != "" {
+		log = log.With("signer", s.Signer)
+	}
+	log.Info("commit accepted", "commit", s.Commit, "subject", s.Subject, "author", s.Author, "clusters", len(set.Clusters), "held", len(set.Held))
 	for _, skipped := range s.Skipped {
 		p.log.Warn("manifest skipped", "file", skipped)
 	}

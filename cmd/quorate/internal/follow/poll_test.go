@@ -33,6 +33,8 @@ type followed struct {
 	log *bytes.Buffer
 	// kube is the cluster in which the accepted commit is kept.
 	kube *fake.Clientset
+	// signers may sign commits from the next restart on.
+	signers sources.Signers
 }
 
 func follow(t *testing.T) *followed {
@@ -45,7 +47,7 @@ func follow(t *testing.T) *followed {
 // restart is a new process that follows the same repository in the same cluster.
 func (f *followed) restart() {
 	f.Helper()
-	repository, err := sources.New(sources.Config{URL: f.Dir, Branch: "main", Path: "clusters"})
+	repository, err := sources.New(sources.Config{URL: f.Dir, Branch: "main", Path: "clusters", Signers: f.signers})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -159,6 +161,36 @@ func (f *followed) poll() (stop func()) {
 		cancel()
 		<-ended
 	}
+}
+
+// A file that is too large holds what it declared before, also for a daemon that starts
+// meanwhile, and is no obstacle for the others.
+func TestPollerHoldsWhatIsInAFileThatIsTooLarge(t *testing.T) {
+	f := follow(t)
+	orders := func(version string) string {
+		return desiredtest.ClusterFile("orders", version) + backupFile("EtcdBackupSchedule", "nightly", "{schedule: '0 2 * * *', backupTemplate: %s}")
+	}
+	f.Commit("clusters/orders.yaml", orders("3.6.12"))
+	f.Commit("clusters/users.yaml", desiredtest.ClusterFile("users", "3.6.12"))
+	f.pollOnce([]string{"shop/orders 3.6.12", "shop/users 3.6.12"}, 0, 0, 0)
+
+	f.Commit("clusters/orders.yaml", orders("3.6.16")+"# "+strings.Repeat("x", 1<<20)+"\n")
+	f.Commit("clusters/users.yaml", desiredtest.ClusterFile("users", "3.6.16"))
+	held := []string{"shop/orders held", "shop/users 3.6.16"}
+	f.pollOnce(held, 0, 1, 0)
+	if !strings.Contains(f.log.String(), "clusters/orders.yaml: the file has more than 1048576 bytes") {
+		t.Errorf("it is not named:\n%s", f.log)
+	}
+	f.wantRequests("too large", "EtcdBackupSchedule shop/nightly held")
+	back := f.Away()
+	f.restart()
+	f.pollOnce(held, 1, 1, 1)
+	back()
+	f.wantRequests("after a start", "EtcdBackupSchedule shop/nightly held")
+
+	f.Commit("clusters/orders.yaml", orders("3.6.16"))
+	f.pollOnce([]string{"shop/orders 3.6.16", "shop/users 3.6.16"}, 0, 0, 0)
+	f.wantRequests("small again", "EtcdBackupSchedule shop/nightly")
 }
 
 // A restore is a cluster that begins with a backup.

@@ -1,9 +1,13 @@
 package follow
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -105,6 +109,36 @@ func TestRewrittenHistoryHoldsUntilApproved(t *testing.T) {
 	f.restart()
 	f.p.approved = f.Head()
 	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+}
+
+// 140: a commit that must be signed waits until it is, and the log says who signed the one
+// that is accepted, after a restart as well.
+func TestLogNamesWhoSigned(t *testing.T) {
+	f := follow(t)
+	key := filepath.Join(t.TempDir(), "key")
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
+		t.Fatalf("ssh-keygen: %v\n%s", err, out)
+	}
+	public, err := os.ReadFile(key + ".pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.signers.Secret = func(context.Context) (map[string][]byte, error) {
+		return map[string][]byte{"allowed_signers": append([]byte("ada@example.com "), public...)}, nil
+	}
+	f.restart()
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.pollOnce(nil, 0, 0, 1)
+	f.wantHeld(heldSignature, "is not signed")
+	for name, value := range map[string]string{"gpg.format": "ssh", "user.signingKey": key, "commit.gpgSign": "true"} {
+		f.Git("config", name, value)
+	}
+	f.Git("commit", "--quiet", "--amend", "-m", "Sign")
+	for range 2 {
+		f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+		f.wantHeld("", ` of ada@example.com" commit=`+f.Head())
+		f.restart()
+	}
 }
 
 // 134: a commit that empties the directory, or changes what many files have in

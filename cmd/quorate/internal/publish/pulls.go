@@ -271,7 +271,9 @@ func (p *Pulls) report(ctx context.Context, live Live, pull forge.Pull, applied 
 }
 
 func sameFiles(a, b []sources.File) bool {
-	return slices.EqualFunc(a, b, func(a, b sources.File) bool { return a.Path == b.Path && bytes.Equal(a.Data, b.Data) })
+	return slices.EqualFunc(a, b, func(a, b sources.File) bool {
+		return a.Path == b.Path && a.Unread == b.Unread && bytes.Equal(a.Data, b.Data)
+	})
 }
 
 // comment formats the report as one comment.

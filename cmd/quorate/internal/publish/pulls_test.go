@@ -205,6 +205,17 @@ func TestCommentIsKeptUpToDate(t *testing.T) {
 	}
 }
 
+// A pull request in which a file grows too large does not seem to remove what it declared.
+func TestPullRequestWithAFileThatIsTooLargeIsPlanned(t *testing.T) {
+	f := propose(t, map[string]string{"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.12"), "clusters/users.yaml": desiredtest.ClusterFile("users", "3.6.12")})
+	f.pull(1, "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12")+"# "+strings.Repeat("x", 1<<20)+"\n")
+	f.round()
+	f.wantComment(1, "clusters/orders.yaml", "more than 1048576 bytes", "1 error")
+	if strings.Contains(f.comments[1], "removed") || strings.Contains(f.comments[1], "shop/users") {
+		t.Errorf("it says of other things\n%s", f.comments[1])
+	}
+}
+
 // The page shows what open pull requests would do, and drops those that are closed, or
 // change nothing that quorate reads any more.
 func TestPlansOfOpenPullRequestsAreKept(t *testing.T) {
