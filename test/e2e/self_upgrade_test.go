@@ -176,7 +176,7 @@ func createEarlier(t *testing.T, short string, earlier build, s spec) *world {
 	t.Helper()
 	w := newWorld(t, short)
 	w.must(shared.rights.GrantOwn(t.Context(), w.namespace))
-	w.options.Binary, w.options.GuardImage = earlier.binary, earlier.image
+	w.options.Binary, w.options.GuardImage, w.options.OnlyTLS = earlier.binary, earlier.image, true
 	w.options.Args = []string{"--leader-elect", "--lease-namespace=" + w.namespace, "--status=branch", "--status-interval=1s"}
 	w.commit("Add "+name, s)
 	w.start()
@@ -189,7 +189,7 @@ func createEarlier(t *testing.T, short string, earlier build, s spec) *world {
 func (w *world) takeOver() {
 	w.Helper()
 	w.must(w.daemon.Stop())
-	w.options.Binary, w.options.GuardImage = shared.binary, shared.image
+	w.options.Binary, w.options.GuardImage, w.options.OnlyTLS = shared.binary, shared.image, false
 	w.start()
 }
 

@@ -35,6 +35,9 @@ type DaemonOptions struct {
 	Listen string
 	// BackupURL is the template of --backup-url.
 	BackupURL string
+	// OnlyTLS leaves out --insecure-stores, which S3Server needs: it has no TLS. A quorate
+	// from before that flag wants none.
+	OnlyTLS bool
 	// EtcdRepository is where etcd images come from.
 	EtcdRepository string
 	// GuardImage is quorate's image for the members' pods. Default Image.
@@ -107,6 +110,9 @@ func (o *DaemonOptions) args() []string {
 	}
 	if o.BackupURL != "" {
 		args = append(args, "--backup-url="+o.BackupURL)
+	}
+	if !o.OnlyTLS {
+		args = append(args, "--insecure-stores")
 	}
 	if o.EtcdRepository != "" {
 		args = append(args, "--etcd-repository="+o.EtcdRepository)
