@@ -463,7 +463,8 @@ type RecoverySpec struct {
 	// answer, and no other member that answers may be ahead of it.
 	Member string `json:"member,omitempty" jsonschema:"form=label"`
 	// ObjectURL of the backup that the cluster is recovered from, for example
-	// "s3://backups/shop/orders/0123456789ab.db?region=eu-west-1". It must be a
+	// "s3://backups/shop/orders/0123456789ab.db?region=eu-west-1", with parameters as those
+	// of a restore; its credentials are those of spec.backup.destination. It must be a
 	// backup of this cluster.
 	ObjectURL string `json:"objectURL,omitempty" jsonschema:"form=objectURL"`
 	// Decryption of a backup that was encrypted.

@@ -29,6 +29,11 @@ func scheduleText(name, cluster, destination string, lines ...string) string {
 	return text
 }
 
+// withSecret gives the destination of a schedule credentials of its own.
+func withSecret(text string) string {
+	return strings.Replace(text, "\"}\n", "\", credentials: {secretName: store}}\n", 1)
+}
+
 // backupText is a backup with the lines of its spec.
 func backupText(lines ...string) string {
 	return "apiVersion: quorate.dev/v1alpha1\nkind: EtcdBackup\nmetadata: {name: once, namespace: shop}\nspec:\n  " + strings.Join(lines, "\n  ") + "\n"
@@ -182,16 +187,16 @@ func TestCrossFile(t *testing.T) {
 		{
 			"two schedules, each in its store",
 			[]string{
-				scheduleText("nightly", "orders", place+"?endpoint=https://a&region=x"),
-				scheduleText("hourly", "orders", place+"?endpoint=https://b&region=x"), clusterText("orders"),
+				withSecret(scheduleText("nightly", "orders", place+"?endpoint=https://a&region=x")),
+				withSecret(scheduleText("hourly", "orders", place+"?endpoint=https://b&region=x")), clusterText("orders"),
 			},
 			"", "1 clusters, 0 backups, 2 schedules, 0 restores, 0 held",
 		},
 		{
 			"114 two schedules in one store, named in another order",
 			[]string{
-				scheduleText("nightly", "orders", place+"?endpoint=https://a&region=x"),
-				scheduleText("hourly", "orders", place+"?region=x&endpoint=https://a"), clusterText("orders"),
+				withSecret(scheduleText("nightly", "orders", place+"?endpoint=https://a&region=x")),
+				withSecret(scheduleText("hourly", "orders", place+"?region=x&endpoint=https://a")), clusterText("orders"),
 			},
 			"the backups go to the same place", "1 clusters, 0 backups, 0 schedules, 0 restores, 2 held",
 		},

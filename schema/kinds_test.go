@@ -79,7 +79,7 @@ func TestFields(t *testing.T) {
 		{"less memory than the database", cluster("etcd: {quotaBackendBytes: 4Gi, resources: {limits: {memory: 2Gi}}}"), "warning: spec.etcd.resources.limits.memory: 2Gi is less than quotaBackendBytes, 4Gi"},
 
 		{"credentials and encryption", cluster(`backup: {destination: {objectURLTemplate: "s3://b/{{ .UID }}", credentials: {secretName: aws}, encryption: {recipients: [` + key + `]}}}`), ""},
-		{"109 own store", cluster(`backup: {destination: {objectURLTemplate: "s3://b/{{ .UID }}?endpoint=https://s3.example.com&region=x"}}`), ""},
+		{"109 own store", cluster(`backup: {destination: {objectURLTemplate: "s3://b/{{ .UID }}?endpoint=https://s3.example.com&region=x", credentials: {secretName: s3}}}`), ""},
 		{"15 private key", cluster(`backup: {destination: {encryption: {recipients: [AGE-SECRET-KEY-1QQQ]}}}`), "recipients[0]: is a private key: it is known to all who can read this repository"},
 		{"no key", cluster(`backup: {destination: {encryption: {recipients: [me]}}}`), "recipients[0]: is not a public key of age"},
 

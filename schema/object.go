@@ -29,7 +29,11 @@ type Destination struct {
 	// ?endpoint=https://…&region=…. Such a server is sent no checksums of Amazon's, unless
 	// request_checksum_calculation=when_supported is added, and need not know
 	// conditional writes. The URL must contain {{ .UID }}, so that no
-	// backup overwrites another. Default: the daemon's --backup-url.
+	// backup overwrites another. Parameters that say where credentials go, or which of
+	// several they are (endpoint and profile of s3, endpoint and universe_domain of gs,
+	// all of azblob), need a Secret in credentials: the daemon's own credentials go only
+	// where its --backup-url says. A store without TLS (http) needs the daemon's
+	// --insecure-stores. Default: the daemon's --backup-url.
 	ObjectURLTemplate string `json:"objectURLTemplate,omitempty" jsonschema:"form=template"`
 	// Credentials for the store. Default: those of the daemon's environment or
 	// service account.

@@ -35,7 +35,7 @@ func TestExpandObjectURLRefuses(t *testing.T) {
 	for _, c := range []struct{ name, template, want string }{
 		{"12 nothing", "", "scheme"},
 		{"12 no UID", "s3://b/{{ .Name }}", "must contain {{ .UID }}"},
-		{"12 UID in the query only", "s3://b/x?prefix={{ .UID }}", "must contain {{ .UID }}"},
+		{"12 UID in the query only", "s3://b/x?kmskeyid={{ .UID }}", "must contain {{ .UID }}"},
 		{"12 UID in the bucket only", "s3://{{ .UID }}/x", "must contain {{ .UID }}"},
 		{"12 unknown function", "s3://b/{{ .UID | upper }}", "may be used"},
 		{"12 built-in function", `s3://b/{{ printf "%s" .UID }}`, "may be used"},

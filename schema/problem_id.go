@@ -37,6 +37,7 @@ const (
 	IDBackupOften          ID = "backup-too-often"
 	IDKeepLast             ID = "retention-keeps-all"
 	IDFileWithoutClaim     ID = "backup-without-claim"
+	IDUnencryptedStore     ID = "store-without-tls"
 	IDDeletedSource        ID = "backup-of-deleted"
 	IDGoneSource           ID = "restore-of-gone"
 	IDPlaces               ID = "shared-place"
@@ -108,6 +109,7 @@ func ProblemKinds() []ProblemKind {
 		{IDBackupOften, KindOfWarning, "Backups are scheduled more often than every five minutes."},
 		{IDKeepLast, KindOfWarning, "`keepLast: 0` keeps all backups."},
 		{IDFileWithoutClaim, KindOfWarning, "No restore can read a backup at a `file` URL without a volume claim."},
+		{IDUnencryptedStore, KindOfWarning, "The object store is reached over `http`, which the daemon refuses without `--insecure-stores`."},
 		{IDDeletedSource, KindOfWarning, "A schedule backs up a cluster that is deleted."},
 		{IDGoneSource, KindOfWarning, "A restore names a cluster that no file declares."},
 		{IDPlaces, KindOfWarning, "Several objects may store backups at the same place."},

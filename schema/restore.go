@@ -32,7 +32,9 @@ type RestoreSpec struct {
 // RestoreSource is a backup: exactly one of a URL, a schedule and a cluster.
 type RestoreSource struct {
 	// ObjectURL is the URL of one backup, for example
-	// "s3://backups/shop/orders/0123456789ab.db?region=eu-west-1".
+	// "s3://backups/shop/orders/0123456789ab.db?region=eu-west-1". Its parameters are those
+	// of an objectURLTemplate; without any, and without a Secret, a backup in the bucket of
+	// the daemon's --backup-url is read with the parameters of that.
 	ObjectURL string `json:"objectURL,omitempty" jsonschema:"form=objectURL"`
 	// Schedule is an EtcdBackupSchedule of the same namespace: its newest
 	// verified backup is restored. Where it is not clear which one that is, because

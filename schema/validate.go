@@ -68,7 +68,7 @@ func (v *validator) spec(spec ClusterSpec, root string) {
 	oneOf(v, "deletion.volumes", spec.Deletion.Volumes, VolumesKeep, VolumesDelete)
 	oneOf(v, "deletion.backup", spec.Deletion.Backup, BackupRequired, BackupSkip)
 	oneOf(v, "mode", spec.Mode, ModeEnforce, ModeObserve)
-	v.recovery(spec.Recovery)
+	v.recovery(spec.Recovery, spec.Backup.Destination)
 	v.takeOver(spec.TakeOver)
 }
 

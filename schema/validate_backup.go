@@ -73,8 +73,10 @@ func isPort(text string) bool {
 func (v *validator) destination(field string, d Destination) {
 	sample := ObjectURLData{Namespace: "namespace", Name: "name", Version: "3.6.16", UID: "0123456789ab"}
 	if d.ObjectURLTemplate != "" {
-		if _, err := ExpandObjectURL(d.ObjectURLTemplate, sample); err != nil {
+		if text, err := ExpandObjectURL(d.ObjectURLTemplate, sample); err != nil {
 			v.fail(field+".objectURLTemplate", "%v", err)
+		} else {
+			v.storeAccess(field+".objectURLTemplate", text, d.Credentials.SecretName != "")
 		}
 	}
 	v.podAccess(field+".podAccess", d.PodAccess, d.ObjectURLTemplate, d.Credentials)

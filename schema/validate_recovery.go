@@ -6,8 +6,8 @@ import (
 )
 
 // recovery checks that a recovery names a cluster, and exactly one thing to go
-// on from.
-func (v *validator) recovery(r RecoverySpec) {
+// on from. stored is where the cluster's own backups are.
+func (v *validator) recovery(r RecoverySpec, stored Destination) {
 	if r == (RecoverySpec{}) {
 		return
 	}
@@ -18,7 +18,7 @@ func (v *validator) recovery(r RecoverySpec) {
 	case r.Member != "" && r.ObjectURL != "":
 		v.fail("recovery", "names a member and a backup: keep the one to recover from")
 	case r.ObjectURL != "":
-		v.objectURL("recovery.objectURL", r.ObjectURL)
+		v.objectURL("recovery.objectURL", r.ObjectURL, stored.Credentials.SecretName != "")
 	}
 	v.secret("recovery.decryption.secretName", r.Decryption.SecretName)
 	if r.Decryption.SecretName != "" && r.ObjectURL == "" {

@@ -50,7 +50,7 @@ func (v *validator) restoreSource(s RestoreSource) {
 	case given > 1:
 		v.fail(field, "names several backups: keep one of objectURL, schedule and clusterName")
 	case s.ObjectURL != "":
-		v.objectURL(field+".objectURL", s.ObjectURL)
+		v.objectURL(field+".objectURL", s.ObjectURL, s.Credentials.SecretName != "")
 	case s.Schedule != "":
 		v.name(field+".schedule", s.Schedule, validation.DNS1123LabelMaxLength)
 	default:
@@ -84,13 +84,16 @@ func (v *validator) acceptHashMismatch(field, sum string) {
 	}
 }
 
-// objectURL checks the URL of one backup.
-func (v *validator) objectURL(field, text string) {
+// objectURL checks the URL of one backup. secret says that its credentials come from a
+// Secret.
+func (v *validator) objectURL(field, text string, secret bool) {
 	if strings.Contains(text, "{{") {
 		v.fail(field, "is a template: write the URL of one backup, as the store lists it")
 		return
 	}
 	if _, err := checkObjectURL(text, "orders.db"); err != nil {
 		v.fail(field, "%v", err)
+		return
 	}
+	v.storeAccess(field, text, secret)
 }

@@ -108,7 +108,9 @@ func validateSchedule(s *EtcdBackupSchedule) []Problem {
 	case s.Spec.Verify.Restore == DrillNever:
 		v.fail("spec.verify.again", "has no effect with restore Never: leave one of the two out")
 	default:
-		v.objectURL("spec.verify.again", again)
+		// Where the template names no place, the cluster's file may name the Secret.
+		to := s.Spec.BackupTemplate.Destination
+		v.objectURL("spec.verify.again", again, to.Credentials.SecretName != "" || to.ObjectURLTemplate == "")
 	}
 	if e := s.Spec.BackupTemplate.Destination.Encryption; s.Spec.Verify.Restore != DrillNever && len(e.Recipients) > 0 && s.Spec.Verify.Decryption.SecretName == "" {
 		v.fail("spec.verify.decryption.secretName", "is missing: the backups are encrypted, and a restore drill needs a private key; name the Secret that has one, or set verify.restore to Never")

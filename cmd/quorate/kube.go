@@ -30,6 +30,7 @@ func (f *kubeFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; default $KUBECONFIG, else the pod's own service account")
 	flags.StringVar(&f.options.BackupURL, "backup-url", "", `template of object URLs for backups of clusters that name none, for example "s3://backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu-west-1"`)
+	flags.BoolVar(&f.options.InsecureStores, "insecure-stores", false, "reach object stores over http, too: backups, and what proves who quorate is, can be read on the way")
 	flags.StringVar(&f.options.Render.Repository, "etcd-repository", manifests.DefaultRepository, "image repository for clusters that name none")
 	flags.StringVar(&f.options.Render.GuardImage, "guard-image", os.Getenv("QUORATE_IMAGE"), "quorate's own image, which checks each member's volume before etcd starts; default $QUORATE_IMAGE, else the image of quorate's own pod")
 	flags.StringVar(&f.options.Owner.Instance, "instance", daemon.DefaultInstance, "instance name; each cluster is owned by one instance")

@@ -28,9 +28,10 @@ func TestMigrationPagesRun(t *testing.T) {
 			key := "orders-" + from + "/orders-last.db"
 			url := inS3(t, s3, key, snapshot)
 			_, query, _ := strings.Cut(url, "?")
+			// The commands reach the store of the test, and the files name that of the page.
 			names := strings.NewReplacer(
-				"s3://shop-backups/orders/", "s3://backups/orders-"+from+"/", "?region=eu-west-1", "?"+query,
-				"?endpoint=http://minio.shop.svc:9000&s3ForcePathStyle=true&region=eu-west-2", "?"+query,
+				"s3://shop-backups/orders/", "s3://backups/orders-"+from+"/", "?region=eu-west-1'", "?"+query+"'",
+				"?endpoint=https://minio.shop.svc:9000&s3ForcePathStyle=true&region=eu-west-2'", "?"+query+"'",
 			)
 			page := pageAt(t, example, names, "before", "restore")
 			page.follow("Convert")
@@ -77,7 +78,7 @@ func TestThePageForALostKubernetesClusterRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, query, _ := strings.Cut(url, "?")
-	names := strings.NewReplacer("s3://shop-backups/", "s3://backups/", "?region=eu-west-1", "?"+query)
+	names := strings.NewReplacer("s3://shop-backups/", "s3://backups/", "?region=eu-west-1'", "?"+query+"'")
 	page := pageAt(t, filepath.Join("..", "..", "examples", "disaster-recovery"), names, "clusters", "recovery")
 	page.follow("Before the night")
 	page.follow("When the whole Kubernetes cluster is lost")

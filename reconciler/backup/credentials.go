@@ -48,10 +48,10 @@ func (st Store) value(key string) string {
 	return string(bytes.TrimSpace(st.Credentials[key]))
 }
 
-// environment reports whether the credentials are the process's own: no Secret was
+// FromEnvironment reports whether the credentials are the process's own: no Secret was
 // given, or one that has a CA and nothing else. A Secret that lacks what a store
 // needs must not make quorate use another account.
-func (st Store) environment() bool {
+func (st Store) FromEnvironment() bool {
 	_, ca := st.Credentials[keyCA]
 	return st.Credentials == nil || ca && len(st.Credentials) == 1
 }
@@ -165,7 +165,7 @@ func (s *object) awsKeys() (*awsKeys, error) {
 		return nil, s.problem("the Secret has both "+keyAWSFile+" and "+keyAWSID, "leave one of the two out", nil)
 	case file == "" && st.value(keyAWSConfig) != "":
 		return nil, s.missing(keyAWSFile, "add the file ~/.aws/credentials")
-	case file == "" && keys.id == "" && keys.secret == "" && st.environment():
+	case file == "" && keys.id == "" && keys.secret == "" && st.FromEnvironment():
 		return nil, nil
 	case file == "" && keys.id == "":
 		return nil, s.missing(keyAWSID, "add the ID of the access key")
@@ -226,7 +226,7 @@ func (s *object) googleBucket(ctx context.Context, u *url.URL) (*blob.Bucket, er
 	}
 	account := s.store.value(keyGoogle)
 	if account == "" {
-		if transport != nil || !s.store.environment() {
+		if transport != nil || !s.store.FromEnvironment() {
 			return nil, s.missing(keyGoogle, "add the JSON file of a service account's key, or leave the Secret out to use the daemon's own identity")
 		}
 		// The opener keeps a token source for the process's lifetime, and that
@@ -267,7 +267,7 @@ func (s *object) openAzure(ctx context.Context, u *url.URL) (*blob.Bucket, error
 	}
 	account, key := s.store.value(keyAzure), s.store.value(keyAzureSecret)
 	switch {
-	case transport == nil && s.store.environment():
+	case transport == nil && s.store.FromEnvironment():
 		return blob.DefaultURLMux().OpenBucketURL(context.WithoutCancel(ctx), u)
 	case account == "":
 		return nil, s.missing(keyAzure, "add the storage account's name, or leave the Secret out to use the daemon's own identity")

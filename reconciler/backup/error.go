@@ -131,7 +131,7 @@ func (s *object) failed(err error) error {
 
 // origin says where the credentials come from.
 func (s *object) origin() string {
-	if !s.store.environment() {
+	if !s.store.FromEnvironment() {
 		return "in the Secret"
 	}
 	return "in quorate's environment"

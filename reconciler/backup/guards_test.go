@@ -34,7 +34,7 @@ func TestEnvironment(t *testing.T) {
 		"of another kind":   {secret{"x": nil}, false},
 		"of other two keys": {secret{"x": nil, "y": nil}, false},
 	} {
-		if got := (Store{Credentials: c.secret}).environment(); got != c.want {
+		if got := (Store{Credentials: c.secret}).FromEnvironment(); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

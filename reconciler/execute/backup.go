@@ -27,7 +27,7 @@ func (e snapshotter) takeBackup(ctx context.Context, v *observe.View, a action.T
 	if err != nil {
 		return err
 	}
-	store, err := e.Stores.OfCluster(ctx, v.Cluster)
+	store, err := e.Stores.OfCluster(ctx, v.Cluster, url)
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
@@ -45,7 +45,7 @@ func (e snapshotter) takeBackup(ctx context.Context, v *observe.View, a action.T
 	if err != nil {
 		return err
 	}
-	if err := e.noteAttempt(ctx, v, store, url); err != nil {
+	if err := e.noteAttempt(ctx, v, url); err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
 	m, err := e.saveSnapshot(ctx, v, member, store, place, url, e.manifestOf(v, a))
@@ -103,7 +103,7 @@ func (e snapshotter) saveSnapshot(ctx context.Context, v *observe.View, member e
 // noteAttempt removes what the backup before has left, if that did not come to its end,
 // and records where this one goes before its first byte. A place that cannot be reached
 // any more keeps no backup back.
-func (e snapshotter) noteAttempt(ctx context.Context, v *observe.View, store backup.Store, url string) error {
+func (e snapshotter) noteAttempt(ctx context.Context, v *observe.View, url string) error {
 	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
 	if err != nil {
 		return err
@@ -112,7 +112,8 @@ func (e snapshotter) noteAttempt(ctx context.Context, v *observe.View, store bac
 		return err
 	}
 	if rec.BackupBegun != "" {
-		e.Stores.Discard(ctx, store, v.Cluster.Key(), rec.BackupBegun)
+		c := v.Cluster
+		e.Stores.Discard(ctx, c.Metadata.Namespace, c.Spec.Backup.Destination.Credentials.SecretName, c.Key(), rec.BackupBegun)
 	}
 	if err := e.Lease(); err != nil { // that may have taken long
 		return err

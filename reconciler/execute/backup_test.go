@@ -68,7 +68,7 @@ func TestCredentialsOfBackupsComeFromTheSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		store := func() backup.Store {
-			s, err := w.R.Executor.Stores.OfCluster(w.Context(), w.Wish)
+			s, err := w.R.Executor.Stores.OfCluster(w.Context(), w.Wish, "s3://backups/?region=eu-west-1")
 			if err != nil {
 				t.Fatal(err)
 			}

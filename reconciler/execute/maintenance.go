@@ -39,7 +39,7 @@ func (e *Executor) stillThere(ctx context.Context, v *observe.View, purpose stat
 	if b == nil {
 		return fmt.Errorf("no backup was taken for it")
 	}
-	store, err := e.Stores.OfCluster(ctx, v.Cluster)
+	store, err := e.Stores.OfCluster(ctx, v.Cluster, b.URL)
 	if err != nil {
 		return err
 	}

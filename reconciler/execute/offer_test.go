@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/jobs"
@@ -51,6 +52,28 @@ func TestARefusedBackupBeginsNothing(t *testing.T) {
 		synctest.Wait()
 		if o, err := w.API.Tracker().Get(corev1.SchemeGroupVersion.WithResource("secrets"), "shop", jobs.RestoreName("orders", *g)); err == nil {
 			t.Errorf("there is a Secret: %v", o)
+		}
+	})
+}
+
+// A recovery reads its backup as a hold names it, with the parameters of --backup-url, and
+// nowhere else as the daemon.
+func TestARecoveryReadsWhereTheDaemonMay(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		reconcilertest.Unready(w)
+		begin := action.BeginRecovery{OneShot: "x", ClusterID: "c1", Member: "orders-0", Version: "3.6.16"}
+		begin.ObjectURL = "s3://backups/shop/orders/1.db?region=us-east-1&endpoint=https://attacker.example"
+		backuptest.WantError(t, w.Do(begin), "begin the recovery", "is not used: the parameter endpoint ")
+		begin.ObjectURL = "azblob://backups/1.db?domain=attacker.example"
+		backuptest.WantError(t, w.Do(begin), "is not used: the parameter domain ")
+		// With the parameters of the flag it would be reached without TLS.
+		w.Reconfigure(func(o *reconciler.Options) {
+			o.BackupURL = "s3://backups/{{ .UID }}.db?region=us-east-1&endpoint=http://minio"
+		})
+		begin.ObjectURL = "s3://backups/shop/orders/1.db"
+		backuptest.WantError(t, w.Do(begin), "is not used: by its parameter endpoint it is reached without TLS")
+		if w.Record().Recovering != nil {
+			t.Errorf("the record is %+v", w.Record())
 		}
 	})
 }

@@ -60,7 +60,7 @@ func (e *Executor) offerBackup(ctx context.Context, v *observe.View, g record.Re
 	if g.ObjectURL == "" {
 		return stores.Way{}, nil
 	}
-	store, err := e.Stores.OpenWith(ctx, v.Cluster.Metadata.Namespace, g.Credentials)
+	store, err := e.Stores.OpenWith(ctx, v.Cluster.Metadata.Namespace, g.Credentials, g.ObjectURL)
 	if err != nil {
 		return stores.Way{}, err
 	}
@@ -86,6 +86,7 @@ func (e *Executor) KeepOffered(ctx context.Context, v *observe.View) error {
 // BeginRecovery chooses the identity of the recovered cluster, and records
 // what is going to happen.
 func (e *Executor) beginRecovery(ctx context.Context, v *observe.View, a action.BeginRecovery) error {
+	a.ObjectURL = e.Stores.At(v.Cluster.Metadata.Namespace, v.Cluster.Spec.Backup.Destination.Credentials.SecretName, a.ObjectURL)
 	g := record.Recovering{
 		OneShot: a.OneShot, ClusterID: a.ClusterID, Member: a.Member, ObjectURL: a.ObjectURL, Since: e.Now().UTC(),
 		Credentials: v.Cluster.Spec.Backup.Destination.Credentials.SecretName, PodAccess: v.Cluster.Spec.Backup.Destination.PodAccess,
@@ -101,7 +102,7 @@ func (e *Executor) beginRecovery(ctx context.Context, v *observe.View, a action.
 		return fmt.Errorf("begin the recovery: %w", err)
 	}
 	if a.ObjectURL != "" {
-		store, err := e.Stores.OfCluster(ctx, v.Cluster)
+		store, err := e.Stores.OfCluster(ctx, v.Cluster, a.ObjectURL)
 		if err != nil {
 			return fmt.Errorf("begin the recovery: %w", err)
 		}

@@ -154,7 +154,7 @@ func (s driller) inStore(q desired.Backup, objectURL string) string {
 // keeps it from that is no word about the backup.
 func (s driller) makeDrill(ctx context.Context, q desired.Backup, k *kept) error {
 	d, ns := k.record.Drill, q.Metadata.Namespace
-	store, err := s.Stores.Open(ctx, ns, s.effective(q))
+	store, err := s.Stores.Open(ctx, ns, s.effective(q), d.URL)
 	if err != nil {
 		return s.drillUnclear(ctx, q, k, err.Error())
 	}
@@ -204,7 +204,7 @@ func (s driller) offerDrill(ctx context.Context, q desired.Backup, k *kept, stor
 func (s driller) keepOffered(ctx context.Context, q desired.Backup, k *kept) error {
 	d := k.record.Drill
 	return s.Stores.KeepOffered(ctx, q.Metadata.Namespace, d.Job, s.Now(), s.Lease, func() error {
-		store, err := s.Stores.Open(ctx, q.Metadata.Namespace, s.effective(q))
+		store, err := s.Stores.Open(ctx, q.Metadata.Namespace, s.effective(q), d.URL)
 		if err == nil {
 			_, err = s.offerDrill(ctx, q, k, store, stores.Offered{ObjectURL: d.URL})
 		}

@@ -40,6 +40,10 @@ func (s *Scheduler) startJob(ctx context.Context, q desired.Backup, k *kept, fro
 		return s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: with --backup-runner=job the destination needs credentials.secretName, for a Job has not the daemon's own identity: name the Secret, or give podAccess", q.ClusterName()))
 	}
 	begun := *k.record.Begun
+	// The pod asks nobody whether it may go there.
+	if _, err := s.Stores.Open(ctx, q.Metadata.Namespace, to, begun.URL); err != nil {
+		return s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.ClusterName(), err))
+	}
 	name, err := jobs.NewName(q, "backup")
 	if err != nil {
 		return err

@@ -49,7 +49,9 @@ func startLocker(t *testing.T, backups int, edits ...func(*schema.BackupSchedule
 	l.url = func(key string) string {
 		return strings.ReplaceAll(server.URL("shop/orders/"+key), server.Address, l.proxy.Address)
 	}
-	r := reconciler.New(l.api, nil, l.events, report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(l.log, nil)), reconciler.Options{Render: reconcilertest.OrdersOptions()})
+	r := reconciler.New(l.api, nil, l.events, report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(l.log, nil)), reconciler.Options{
+		Render: reconcilertest.OrdersOptions(), BackupURL: l.url("{{ .UID }}.db"), InsecureStores: true,
+	})
 	t.Cleanup(func() { r.Close() })
 	if err := r.Start(t.Context()); err != nil {
 		t.Fatal(err)

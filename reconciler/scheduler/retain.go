@@ -77,7 +77,7 @@ func (s *Scheduler) removeBackups(ctx context.Context, q desired.Backup, k *kept
 	if err != nil {
 		return done, fmt.Errorf("remove old backups of %s: %w", q.Key(), err)
 	}
-	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, to)
+	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, to, place)
 	if err != nil {
 		return done, err
 	}

@@ -81,7 +81,7 @@ func (s *Scheduler) reach(ctx context.Context, q desired.Backup, to schema.Desti
 	if known.Answers || s.Slots.Full(room) {
 		return room, nil
 	}
-	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, to)
+	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, to, probe)
 	if err != nil {
 		return room, err
 	}
@@ -113,7 +113,7 @@ func (s *Scheduler) placeAmong(ctx context.Context, room slots.For) (place *slot
 
 // reportWhetherItRestores asks, before a backup is taken, whether a restore could read it.
 func (s *Scheduler) reportWhetherItRestores(ctx context.Context, q desired.Backup, k *kept, to schema.Destination, place string) error {
-	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, to)
+	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, to, place)
 	if err != nil {
 		return nil //nolint:nilerr // the backup itself says so
 	}
@@ -134,7 +134,7 @@ func (s *Scheduler) reportWhetherItRestores(ctx context.Context, q desired.Backu
 func (s *Scheduler) saveSnapshot(ctx context.Context, from source, to schema.Destination, among *slots.Place, place string, m backup.Manifest) (backup.Manifest, error) {
 	ctx, end := s.Stores.Calls.Watch(ctx, among.Release)
 	defer end()
-	store, err := s.Stores.Open(ctx, m.Namespace, to)
+	store, err := s.Stores.Open(ctx, m.Namespace, to, place)
 	if err != nil {
 		return backup.Manifest{}, err
 	}
@@ -203,13 +203,13 @@ func (s *Scheduler) endOf(ctx context.Context, q desired.Backup, begun begunBack
 	if begun.To != nil {
 		with = begun.To.SecretName
 	}
-	store, err := s.Stores.OpenWith(ctx, q.Metadata.Namespace, with)
+	store, err := s.Stores.OpenWith(ctx, q.Metadata.Namespace, with, begun.URL)
 	if err != nil {
 		return backup.Manifest{}, err
 	}
 	m, err := store.ReadManifest(ctx, begun.URL)
 	if errors.Is(err, backup.ErrNotFound) {
-		s.Stores.Discard(ctx, store, q.Key(), begun.URL)
+		s.Stores.Discard(ctx, q.Metadata.Namespace, with, q.Key(), begun.URL)
 	}
 	return m, err
 }

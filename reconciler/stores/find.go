@@ -36,11 +36,11 @@ type Found struct {
 // Find finds the backup that a restore names, and verifies it: every byte is read. With
 // an object it is that one, which was chosen among those that the restore means before.
 func (s Stores) Find(ctx context.Context, namespace string, w desired.Restore, object string, now time.Time) (Found, error) {
-	store, err := s.OpenWith(ctx, namespace, w.Credentials())
+	store, place, err := s.openFor(ctx, namespace, w)
 	if err != nil {
 		return Found{}, err
 	}
-	f, err := s.choose(ctx, store, namespace, w, object, now)
+	f, err := s.choose(ctx, store, place, namespace, w, object, now)
 	if err != nil {
 		return f, err
 	}
@@ -56,11 +56,11 @@ func (s Stores) Find(ctx context.Context, namespace string, w desired.Restore, o
 // its manifest alone. An error says that this is unknown, as the store does not answer.
 func (s Stores) Choose(ctx context.Context, c desired.Cluster, now time.Time) (state.Chosen, error) {
 	w := *c.Restore
-	store, err := s.OpenWith(ctx, c.Metadata.Namespace, w.Credentials())
+	store, place, err := s.openFor(ctx, c.Metadata.Namespace, w)
 	if err != nil {
 		return state.Chosen{}, err
 	}
-	f, err := s.choose(ctx, store, c.Metadata.Namespace, w, "", now)
+	f, err := s.choose(ctx, store, place, c.Metadata.Namespace, w, "", now)
 	if refused := (*Refusal)(nil); errors.As(err, &refused) {
 		own := w.From != nil && w.From.Cluster == c.Metadata.Name && w.From.Schedule == "" && w.Source.Before == nil
 		return state.Chosen{Problem: refused.Problem, Do: refused.Do, None: refused.None && own}, nil
@@ -76,13 +76,30 @@ func (s Stores) Choose(ctx context.Context, c desired.Cluster, now time.Time) (s
 	return chosen, nil
 }
 
+// openFor is the store of what a restore begins with, and where it is in that: the URL of
+// the one backup that Git names, or the directory that all are in that it may mean.
+func (s Stores) openFor(ctx context.Context, namespace string, w desired.Restore) (store backup.Store, place string, err error) {
+	switch {
+	case w.Source.ObjectURL != "":
+		place = s.At(namespace, w.Credentials(), w.Source.ObjectURL)
+	case w.From == nil:
+		return store, "", errors.New("nobody knows where its backups are: name one with spec.source.objectURL")
+	default:
+		if place, err = backupsPlace(cmp.Or(w.From.Destination.ObjectURLTemplate, s.BackupURL), namespace, w.From.Cluster); err != nil {
+			return store, "", err
+		}
+	}
+	store, err = s.OpenWith(ctx, namespace, w.Credentials(), place)
+	return store, place, err
+}
+
 // choose reads the manifest of the one that Git names, or chooses the newest one that
 // Git means.
-func (s Stores) choose(ctx context.Context, store backup.Store, namespace string, w desired.Restore, object string, now time.Time) (f Found, err error) {
+func (s Stores) choose(ctx context.Context, store backup.Store, place, namespace string, w desired.Restore, object string, now time.Time) (f Found, err error) {
 	if w.Source.ObjectURL == "" {
-		return s.findNewest(ctx, store, namespace, w, object, now)
+		return s.findNewest(ctx, store, place, namespace, w, object, now)
 	}
-	f.URL = w.Source.ObjectURL
+	f.URL = place
 	if f.Manifest, err = store.ReadManifest(ctx, f.URL); err != nil {
 		return f, err
 	}
@@ -99,14 +116,7 @@ func (s Stores) choose(ctx context.Context, store backup.Store, namespace string
 
 // findNewest is the newest backup that Git means. A manifest that cannot be read might be
 // that of a newer one, so that it is unknown which is.
-func (s Stores) findNewest(ctx context.Context, store backup.Store, namespace string, w desired.Restore, object string, now time.Time) (f Found, err error) {
-	if w.From == nil {
-		return f, errors.New("nobody knows where its backups are: name one with spec.source.objectURL")
-	}
-	place, err := backupsPlace(cmp.Or(w.From.Destination.ObjectURLTemplate, s.BackupURL), namespace, w.From.Cluster)
-	if err != nil {
-		return f, err
-	}
+func (s Stores) findNewest(ctx context.Context, store backup.Store, place, namespace string, w desired.Restore, object string, now time.Time) (f Found, err error) {
 	bounded, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
 	all, err := store.List(bounded, place)
@@ -172,7 +182,7 @@ func (s Stores) Reached(ctx context.Context, c desired.Cluster) (reached int64, 
 	if err != nil {
 		return 0, err
 	}
-	store, err := s.OfCluster(ctx, c)
+	store, err := s.OfCluster(ctx, c, place)
 	if err != nil {
 		return 0, err
 	}

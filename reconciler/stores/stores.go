@@ -26,19 +26,35 @@ type Stores struct {
 	Sign func(ctx context.Context, store backup.Store, objectURL string, expiry time.Duration) (string, error)
 	// Calls says how long and how often the stores are called, for all together.
 	Calls *backup.Calls
-	// BackupURL is the template of the daemon's place for backups, "" for none.
+	// BackupURL is the template of the daemon's place for backups, "" for none. Its
+	// parameters say where the daemon's own credentials go.
 	BackupURL string
+	// Insecure lets stores be reached without TLS.
+	Insecure bool
 }
 
-// Open is the store of a destination.
-func (s Stores) Open(ctx context.Context, namespace string, d schema.Destination) (backup.Store, error) {
-	store, err := s.OpenWith(ctx, namespace, d.Credentials.SecretName)
+// Open is the store of a destination, to reach what is at a URL.
+func (s Stores) Open(ctx context.Context, namespace string, d schema.Destination, objectURL string) (backup.Store, error) {
+	store, err := s.OpenWith(ctx, namespace, d.Credentials.SecretName, objectURL)
 	store.Recipients, store.Compress = d.Encryption.Recipients, d.Compression != schema.CompressionNone
 	return store, err
 }
 
-// OpenWith is a store with the credentials of a Secret; "" for those of the daemon.
-func (s Stores) OpenWith(ctx context.Context, namespace, name string) (backup.Store, error) {
+// OpenWith is a store with the credentials of a Secret, "" for those of the daemon, to
+// reach what is at a URL, and nothing else: each URL is judged before anything is sent.
+func (s Stores) OpenWith(ctx context.Context, namespace, name, objectURL string) (backup.Store, error) {
+	store, err := s.with(ctx, namespace, name)
+	if err == nil {
+		err = s.permit(namespace, store, objectURL)
+	}
+	if err != nil {
+		return backup.Store{}, err
+	}
+	return store, nil
+}
+
+// with is a store with the credentials of a Secret.
+func (s Stores) with(ctx context.Context, namespace, name string) (backup.Store, error) {
 	if name == "" {
 		return backup.Store{Calls: s.Calls}, nil
 	}
@@ -56,6 +72,6 @@ func (s Stores) OpenWith(ctx context.Context, namespace, name string) (backup.St
 }
 
 // OfCluster is the store of the backups that a cluster's own file asks for.
-func (s Stores) OfCluster(ctx context.Context, c desired.Cluster) (backup.Store, error) {
-	return s.Open(ctx, c.Metadata.Namespace, c.Spec.Backup.Destination)
+func (s Stores) OfCluster(ctx context.Context, c desired.Cluster, objectURL string) (backup.Store, error) {
+	return s.Open(ctx, c.Metadata.Namespace, c.Spec.Backup.Destination, objectURL)
 }

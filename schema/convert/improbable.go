@@ -110,6 +110,18 @@ func (d *draft) urlTemplate(f field, at string) {
 		place += "?" + query
 	}
 	d.set(at+".objectURLTemplate", text(place))
+	d.storeSecret(f, place, at)
+}
+
+// storeSecret names a Secret where the old operator's own credentials went to a server, or
+// were one of several, by the word of a file: quorate's do not.
+func (d *draft) storeSecret(f field, objectURL, at string) {
+	if schema.CheckStoreAccess(objectURL, false, "") == nil || schema.CheckStoreAccess(objectURL, true, "") != nil {
+		return
+	}
+	d.set(at+".credentials.secretName", text("backup-store"))
+	d.note(f.line, at, "the credentials were the old operator's own. Put them into a Secret backup-store, with the keys access-key-id and secret-access-key; "+
+		"or give quorate this server by --backup-url, and leave the destination out")
 }
 
 // templateFields replaces what only the old operator's templates could name.
@@ -184,6 +196,7 @@ func (c *conversion) improbableRestore(s source) {
 				d.walk(f, handlers{"objectURL": func(f field) {
 					if value, ok := d.objectURL(f, "spec.source"); ok {
 						d.set("spec.source.objectURL", text(value))
+						d.storeSecret(f, value, "spec.source")
 					}
 				}})
 			},

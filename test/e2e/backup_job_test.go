@@ -30,7 +30,7 @@ func TestBackupByJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "job")
 	w.options.Args = []string{"--backup-runner=job", "--max-backups=1", "--backup-bandwidth=" + slowly}
-	w.makeStoreSecret()
+	w.makeStoreSecret(shared.store)
 	want := spec{version: "3.6.16", replicas: 3}
 	w.create(want)
 	w.writeMuch(8)
@@ -80,12 +80,13 @@ spec:
 	})
 }
 
-// makeStoreSecret lets Jobs use the store.
-func (w *world) makeStoreSecret() {
+// makeStoreSecret makes the Secret store, with which files name a store by its endpoint,
+// and Jobs use it.
+func (w *world) makeStoreSecret(s *lab.S3Server) {
 	w.Helper()
 	_, err := w.cluster.Client.CoreV1().Secrets(w.namespace).Create(w.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "store"},
-		StringData: map[string]string{"access-key-id": shared.store.AccessKey, "secret-access-key": shared.store.SecretKey},
+		StringData: map[string]string{"access-key-id": s.AccessKey, "secret-access-key": s.SecretKey},
 	}, metav1.CreateOptions{})
 	w.must(err)
 }

@@ -33,7 +33,8 @@ func TestFailingBucketHoldsTheUpgrade(t *testing.T) {
 
 	// 60: a bucket that does not exist.
 	nowhere := want
-	nowhere.more = fmt.Sprintf("  backup:\n    destination:\n      objectURLTemplate: %q\n",
+	w.makeStoreSecret(store)
+	nowhere.more = fmt.Sprintf("  backup:\n    destination:\n      credentials: {secretName: store}\n      objectURLTemplate: %q\n",
 		strings.Replace(store.URLTemplate(), lab.Bucket, "nowhere", 1))
 	w.commit("Send backups to a bucket that does not exist", nowhere)
 	w.expectFailing("the bucket nowhere does not exist")

@@ -70,7 +70,7 @@ spec:
 		seen := informer.LastSyncResourceVersion()
 		deleted := want
 		deleted.state = "Deleted"
-		source := fmt.Sprintf("{objectURL: %q}", chosen.URL(shared.store.ObjectURL("")))
+		source := fmt.Sprintf("{objectURL: %q}", chosen.Object)
 		w.commitFiles("Restore it in its place", map[string]string{
 			file: w.text(deleted), "clusters/restore.yaml": w.restoreNamed(fmt.Sprintf("back-%d", i+1), source, want),
 		})

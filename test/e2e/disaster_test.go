@@ -24,6 +24,7 @@ func TestDisasterRecovery(t *testing.T) {
 	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "disaster")
+	w.makeStoreSecret(shared.store)
 	names := w.exampleNames()
 	files, err := lab.ReadTree(exampleOfDisaster)
 	w.must(err)
@@ -91,7 +92,12 @@ func (w *world) exampleNames() *strings.Replacer {
 		"namespace: shop", "namespace: "+w.namespace, "-n shop ", "-n "+w.namespace+" ", "shop/orders", w.key(),
 		"s3://shop-backups/", place, "?region=eu-west-1", "?"+query,
 		"size: 8Gi", "size: 256Mi", `"*/30 * * * *"`, `"* * * * *"`,
-		"0 warnings", "1 warning", // that this is often
+		// The store of the test has an endpoint of its own, for which a file names a Secret.
+		"destination:\n      objectURLTemplate:", "destination:\n      credentials: {secretName: store}\n      objectURLTemplate:",
+		"destination:\n        objectURLTemplate:", "destination:\n        credentials: {secretName: store}\n        objectURLTemplate:",
+		// That backups are taken often, and that each of the places has no TLS.
+		"1 schedule, 0 errors, 0 warnings", "1 schedule, 0 errors, 3 warnings",
+		"1 restore, 0 errors, 0 warnings", "1 restore, 0 errors, 4 warnings",
 	)
 }
 

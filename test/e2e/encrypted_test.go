@@ -58,7 +58,7 @@ metadata: {name: copy, namespace: %s}
 spec:
   source: {objectURL: %q, decryption: {secretName: age}}
   clusterTemplate: {version: "3.6.16", replicas: 1, storage: {size: 256Mi}, upgrade: {backup: Skip, soak: 0s}}
-`, w.namespace, url)})
+`, w.namespace, taken[0].Object)})
 	hold := w.awaitHold("Unhealthy", rollLimit, "could not be restored", "not for the private key that was given")
 	if strings.Contains(hold.Raw, "AGE-SECRET-KEY") {
 		t.Error("the log has the private key")

@@ -161,7 +161,7 @@ func TestRecoveryFromBackup(t *testing.T) {
 	w.mark = w.daemon.Log.Mark()
 	object, _, _ := strings.Cut(lost.Backup.URL, "?")
 	w.awaitHold("Unhealthy", rollLimit, "the quorum is lost: it takes 2 of 3 members, and 0 answer", "the last verified backup is "+object)
-	want.more = fmt.Sprintf("  recovery: {clusterID: %q, objectURL: %q}\n", lost.ClusterID, lost.Backup.URL)
+	want.more = fmt.Sprintf("  recovery: {clusterID: %q, objectURL: %q}\n", lost.ClusterID, object)
 	w.commit("Recover from the backup", want)
 	// The pod that restores has the URL from a Secret, and not in its words.
 	w.await("the restore to begin", rollLimit, lab.Done("restore the volume of "))

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/test/lab"
 )
@@ -44,7 +45,7 @@ func TestRestoreFrom(t *testing.T) {
 			w := newWorld(t, strings.ReplaceAll(fmt.Sprintf("from-%s-to-%s-%d", tc.from, tc.to, tc.replicas), ".", ""))
 			s := w.backUpOther(tc.from, tc.contents)
 			want := spec{version: tc.to, replicas: tc.replicas}
-			w.commitFiles("Restore", map[string]string{"clusters/restore.yaml": w.restoreFile(fmt.Sprintf("{objectURL: %q}", s.url), want)})
+			w.commitFiles("Restore", map[string]string{"clusters/restore.yaml": w.restoreFile(fmt.Sprintf("{objectURL: %q}", desired.WithoutQuery(s.url)), want)})
 			w.start()
 			w.awaitIdle(tc.to, 2*rollLimit)
 			w.expectVersion(tc.replicas, tc.to)

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/test/lab"
@@ -56,7 +57,7 @@ func TestRestoreIsRefused(t *testing.T) {
 		ok := t.Run(tc.name, func(t *testing.T) {
 			v := *w
 			v.T = t
-			text := v.restoreFile(fmt.Sprintf("{objectURL: %q}", tc.source), spec{version: tc.version, replicas: 1})
+			text := v.restoreFile(fmt.Sprintf("{objectURL: %q}", desired.WithoutQuery(tc.source)), spec{version: tc.version, replicas: 1})
 			text = strings.Replace(text, "clusterName: orders", "clusterName: "+tc.cluster, 1)
 			// The cluster's own file is removed, as a person might try after this hold.
 			v.commitFiles("Restore", map[string]string{file: "", "clusters/restore.yaml": text})

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,7 +22,8 @@ const stopGrace = 30 * time.Second
 type DaemonOptions struct {
 	// Binary is quorate's path. Default: Binary().
 	Binary string
-	// Earlier says that Binary is older than the flag --insecure-git.
+	// Earlier says that Binary is older than the flags --insecure-git and --insecure-stores,
+	// which GitServer and S3Server need: they have no TLS.
 	Earlier bool
 	// Repo is the repository's URL; required.
 	Repo string
@@ -108,8 +108,8 @@ func (o *DaemonOptions) args() []string {
 		"--kubeconfig=" + o.Kubeconfig, "--listen=" + o.Listen, "--guard-image=" + o.GuardImage,
 		"--leader-elect=false", "--lease-namespace=default", "--log-format=json",
 	}
-	if strings.HasPrefix(o.Repo, "http://") && !o.Earlier { // a GitServer
-		args = append(args, "--insecure-git")
+	if !o.Earlier {
+		args = append(args, "--insecure-git", "--insecure-stores")
 	}
 	if o.BackupURL != "" {
 		args = append(args, "--backup-url="+o.BackupURL)

@@ -26,6 +26,7 @@ import (
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/schema"
 )
 
 // Config is what the daemon follows, reconciles and writes.
@@ -75,7 +76,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		return err
 	}
 	defer hooks.close()
-	warnOfFiles(c.Options.BackupURL, log)
+	warnOfStore(c.Options.BackupURL, c.Options.InsecureStores, log)
 	feed := api.NewFeed(git.Details)
 	feed.SetEvents(api.NewEvents(c.Kube))
 	pages, err := servePage(c.Page, c.Kube, feed, log)
@@ -128,11 +129,32 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	})
 }
 
-// warnOfFiles tells early what else each cluster would tell after its first backup.
-func warnOfFiles(backupURL string, log *slog.Logger) {
+// warnOfStore tells early what else each cluster would tell with its first backup, or
+// after it.
+func warnOfStore(backupURL string, insecure bool, log *slog.Logger) {
 	if strings.HasPrefix(backupURL, "file:") {
 		log.Warn("backups go into files, and no restore can read them without a volume that has these files",
 			"backup-url", backupURL, "remedy", "name a PersistentVolumeClaim with them in spec.backup.destination.podAccess.claimName of each cluster")
+	}
+	one, err := schema.ExpandObjectURL(backupURL, schema.ObjectURLData{Namespace: "any", Name: "one", Version: "1.0.0", UID: "1"})
+	if backupURL == "" {
+		return
+	}
+	if err != nil {
+		log.Warn("no backup is taken at --backup-url", "error", err.Error())
+		return
+	}
+	if param := schema.UnencryptedParam(one); param != "" && !insecure {
+		log.Warn("no backup is taken at --backup-url, which reaches its store without TLS", "parameter", param, "remedy", "write https, or add --insecure-stores")
+	}
+	// Where credentials go is compared with what a file says, which knows of no cluster.
+	other, err := schema.ExpandObjectURL(backupURL, schema.ObjectURLData{Namespace: "any", Name: "other", Version: "2.0.0", UID: "2"})
+	if err == nil {
+		err = schema.CheckStoreAccess(one, false, other)
+	}
+	if err != nil {
+		log.Warn("no backup is taken at --backup-url, where a parameter that says where credentials go differs from backup to backup",
+			"remedy", "name no field but {{ .Namespace }} in such parameters")
 	}
 }
 

@@ -43,16 +43,26 @@ func TestEventsReachTheAPIServer(t *testing.T) {
 	})
 }
 
-func TestABackupURLOfFilesIsWarnedOf(t *testing.T) {
-	for url, warned := range map[string]bool{
-		"file:///backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db": true,
-		"s3://backups/{{ .UID }}.db?region=eu-west-1":                false,
-		"": false,
+func TestABackupURLThatDoesNotServeIsWarnedOf(t *testing.T) {
+	const overHTTP = "s3://backups/{{ .UID }}.db?region=eu-west-1&endpoint=http://minio"
+	for _, c := range []struct {
+		url      string
+		insecure bool
+		want     string
+	}{
+		{"file:///backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db", false, "podAccess.claimName"},
+		{"s3://backups/{{ .UID }}.db?region=eu-west-1", false, ""},
+		{"s3://backups/{{ .UID }}.db?region=eu-west-1&endpoint=https://minio/{{ .Namespace }}", false, ""},
+		{overHTTP, false, "parameter=endpoint remedy=\"write https, or add --insecure-stores\""},
+		{overHTTP, true, ""},
+		{"s3://backups/{{ .UID }}.db?region=x&role=arn:aws:iam::1:role/{{ .Name }}", false, "no field but {{ .Namespace }}"},
+		{"s3://backups/{{ .UID }}.db?regoin=x", false, "did you mean region?"},
+		{"", false, ""},
 	} {
 		var log bytes.Buffer
-		warnOfFiles(url, slog.New(slog.NewTextHandler(&log, nil)))
-		if got := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "podAccess.claimName"); got != warned {
-			t.Errorf("%q: %s", url, log.String())
+		warnOfStore(c.url, c.insecure, slog.New(slog.NewTextHandler(&log, nil)))
+		if got := log.String(); c.want == "" && got != "" || !strings.Contains(got, c.want) || strings.Count(got, "level=WARN") > 1 {
+			t.Errorf("%q: %s", c.url, got)
 		}
 	}
 }

@@ -1,0 +1,200 @@
+package stores_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/stores"
+	"github.com/quorate/quorate/schema"
+)
+
+// storesOf are those of a daemon, in whose namespace shop there are a Secret with keys
+// and one that has a CA and no keys.
+func storesOf(t *testing.T, backupURL string) stores.Stores {
+	t.Helper()
+	secret := func(name string, data map[string][]byte) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Data: data}
+	}
+	kube := fake.NewClientset(secret("keys", backuptest.S3Secret()), secret("authority", map[string][]byte{"ca.crt": backuptest.NewCertificate(t).CA}))
+	return stores.Stores{Kube: kube, Log: slog.New(slog.DiscardHandler), Calls: &backup.Calls{}, BackupURL: backupURL, Insecure: true}
+}
+
+// ways are all ways in which the daemon comes to a store by what Git says: a template for
+// backups, and the URL of one, with a Secret or without.
+func ways(ctx context.Context, s stores.Stores, template, secret string) map[string]func() error {
+	one, now := strings.ReplaceAll(template, "{{ .UID }}", "1"), time.Now()
+	to := schema.Destination{ObjectURLTemplate: template, Credentials: schema.CredentialsSpec{SecretName: secret}}
+	cluster := desired.Cluster{}
+	cluster.Metadata.Namespace, cluster.Metadata.Name, cluster.Spec.Backup.Destination = "shop", "orders", to
+	named := desired.Restore{Source: schema.RestoreSource{ObjectURL: one, Credentials: to.Credentials}}
+	newest := desired.Restore{Source: schema.RestoreSource{ClusterName: "orders"}, From: &desired.RestoreFrom{Cluster: "orders", Destination: to}}
+	find := func(w desired.Restore) error {
+		_, err := s.Find(ctx, "shop", w, "", now)
+		return err
+	}
+	chooses := func(w desired.Restore) error {
+		c := cluster
+		c.Restore = &w
+		_, err := s.Choose(ctx, c, now)
+		return err
+	}
+	ask := func(store backup.Store, err error) error {
+		if err == nil {
+			_, err = store.ReadManifest(ctx, one)
+		}
+		return err
+	}
+	return map[string]func() error{
+		"a restore of one":     func() error { return find(named) },
+		"a restore of any":     func() error { return find(newest) },
+		"a plan to restore":    func() error { return chooses(named) },
+		"a plan to choose":     func() error { return chooses(newest) },
+		"what was reached":     func() error { _, err := s.Reached(ctx, cluster); return err },
+		"a cluster's backup":   func() error { return ask(s.OfCluster(ctx, cluster, one)) },
+		"a backup or schedule": func() error { return ask(s.Open(ctx, "shop", to, one)) },
+		"a recovery":           func() error { return ask(s.OpenWith(ctx, "shop", secret, one)) },
+	}
+}
+
+// What reaches the attacker without the daemon's judgement, so that the tests below would
+// notice if it did.
+func TestTheAttackerWouldHearOfTheIdentity(t *testing.T) {
+	a := backuptest.StartAttacker(t)
+	for url := range a.Reached("1.db") {
+		before := a.Asked()
+		if _, err := (backup.Store{}).ReadManifest(t.Context(), url); err == nil || a.Asked() == before {
+			t.Errorf("%s: nothing was asked, %v", url, err)
+		}
+	}
+}
+
+// A file does not say where the daemon's identity goes, also where it was never validated;
+// nor with a Secret that has no identity in it, but a CA that would be trusted.
+func TestNoFileSendsTheDaemonsIdentityElsewhere(t *testing.T) {
+	a := backuptest.StartAttacker(t)
+	s := storesOf(t, "s3://backups/{{ .UID }}.db?region=us-east-1")
+	for template, parameter := range a.Steering("{{ .UID }}.db") {
+		for _, secret := range []string{"", "authority"} {
+			for way, do := range ways(t.Context(), s, template, secret) {
+				err := do()
+				backuptest.WantError(t, err, "is not used: the parameter "+parameter+" ")
+				if a.Asked() > 0 {
+					t.Fatalf("%s, %s with Secret %q: the attacker was asked (%v)", template, way, secret, err)
+				}
+			}
+		}
+	}
+}
+
+// With a Secret's own keys a file says where these go, but never with what else is the
+// daemon's, such as another role.
+func TestASecretsKeysGoWhereItsFileSays(t *testing.T) {
+	a := backuptest.StartAttacker(t)
+	s := storesOf(t, "")
+	const place = "s3://backups/{{ .UID }}.db?region=us-east-1"
+	for _, do := range ways(t.Context(), s, place+"&endpoint=http://"+a.Address, "keys") {
+		before := a.Asked()
+		if err := do(); err == nil || a.Asked() == before {
+			t.Errorf("nothing was asked: %v", err)
+		}
+	}
+	before := a.Asked()
+	for _, do := range ways(t.Context(), s, place+"&role=arn:aws:iam::123456789012:role/admin", "keys") {
+		backuptest.WantError(t, do(), "is not used: the parameter role ")
+	}
+	if a.Asked() != before {
+		t.Error("the role was asked for")
+	}
+}
+
+// Without --insecure-stores nothing is sent without TLS, whoever says so.
+func TestNothingIsSentWithoutTLS(t *testing.T) {
+	a := backuptest.StartAttacker(t)
+	template := "s3://backups/{{ .UID }}.db?region=us-east-1&endpoint=http://" + a.Address
+	for backupURL, secret := range map[string]string{"": "keys", template: ""} {
+		s := storesOf(t, backupURL)
+		s.Insecure = false
+		for _, do := range ways(t.Context(), s, template, secret) {
+			backuptest.WantError(t, do(), "is not used: by its parameter endpoint it is reached without TLS", "--insecure-stores")
+		}
+	}
+	if a.Asked() > 0 {
+		t.Errorf("%d requests were sent", a.Asked())
+	}
+}
+
+// The daemon's own place is where its flag says, and is so for each namespace that the
+// flag names; a file may name a backup there as it is listed, without parameters.
+func TestTheDaemonsOwnPlaceIsWhereItsFlagSays(t *testing.T) {
+	a := backuptest.StartAttacker(t)
+	query := "?region=us-east-1&endpoint=http://" + a.Address + "/{{ .Namespace }}"
+	s := storesOf(t, "s3://backups/{{ .Namespace }}/{{ .UID }}.db"+query)
+	for _, template := range []string{"s3://backups/shop/{{ .UID }}.db" + strings.ReplaceAll(query, "{{ .Namespace }}", "shop"), ""} {
+		for way, do := range ways(t.Context(), s, template, "") {
+			if template == "" && (way == "a cluster's backup" || way == "a backup or schedule" || way == "a recovery" || strings.Contains(way, "of one") || strings.Contains(way, "to restore")) {
+				continue // these have the URL that was made of the flag
+			}
+			before := a.Asked()
+			if err := do(); err == nil || a.Asked() == before {
+				t.Errorf("%s: nothing was asked: %v", way, err)
+			}
+		}
+	}
+	before := a.Asked()
+	for _, do := range ways(t.Context(), s, "s3://backups/shop/{{ .UID }}.db"+strings.ReplaceAll(query, "{{ .Namespace }}", "bank"), "") {
+		backuptest.WantError(t, do(), "is not used: the parameter endpoint ")
+	}
+	if a.Asked() != before {
+		t.Error("the place of another namespace was asked")
+	}
+	_, err := s.Find(t.Context(), "shop", desired.Restore{Source: schema.RestoreSource{ObjectURL: "s3://backups/shop/1.db"}}, "", time.Now())
+	if err == nil || a.Asked() == before {
+		t.Errorf("a backup without parameters: nothing was asked, %v", err)
+	}
+}
+
+// What a file leaves out is added for the bucket of --backup-url alone, and never for a Secret.
+func TestParametersAreThoseOfTheDaemonsPlace(t *testing.T) {
+	const query = "?region=x&endpoint=https://minio"
+	s := storesOf(t, "s3://backups/{{ .UID }}.db"+query)
+	for _, c := range []struct{ url, secret, want string }{
+		{"s3://backups/shop/1.db", "", "s3://backups/shop/1.db" + query},
+		{"s3://backups/shop/1.db", "keys", "s3://backups/shop/1.db"},
+		{"s3://backups/shop/1.db?region=y", "", "s3://backups/shop/1.db?region=y"},
+		{"s3://others/shop/1.db", "", "s3://others/shop/1.db"},
+		{"gs://backups/shop/1.db", "", "gs://backups/shop/1.db"},
+		{"file:///backups/1.db", "", "file:///backups/1.db"},
+		{"", "", ""},
+	} {
+		if got := s.At("shop", c.secret, c.url); got != c.want {
+			t.Errorf("%s with Secret %q is %s, want %s", c.url, c.secret, got, c.want)
+		}
+	}
+	for _, backupURL := range []string{"", "s3://backups/{{ .UID }}.db", "file:///backups/{{ .UID }}.db?root=/backups", "s3://no-uid/x?region=y"} {
+		if got := storesOf(t, backupURL).At("shop", "", "file:///backups/1.db"); got != "file:///backups/1.db" {
+			t.Errorf("%s with --backup-url %q", got, backupURL)
+		}
+	}
+}
+
+// What an earlier quorate has noted is judged as well before it is tidied.
+func TestWhatWasBegunElsewhereIsNotTidied(t *testing.T) {
+	a := backuptest.StartAttacker(t)
+	s := storesOf(t, "")
+	log := &strings.Builder{}
+	s.Log = slog.New(slog.NewTextHandler(log, nil))
+	s.Discard(t.Context(), "shop", "", "shop/orders", "s3://backups/1.db?region=us-east-1&endpoint=http://"+a.Address)
+	if a.Asked() > 0 || !strings.Contains(log.String(), "incomplete backup may have left an object") {
+		t.Errorf("%d requests: %s", a.Asked(), log)
+	}
+}
