@@ -514,7 +514,7 @@ func TestCommentIsNotWrittenByTheFiles(t *testing.T) {
 		t.Errorf("a file that is not read made a comment:\n%s", f.comments[1])
 	}
 	f.wantComment(2, "error")
-	f.wantComment(3, "it cannot be planned", "large.yaml", "split it")
+	f.wantComment(3, "large.yaml", "split it")
 	for line := range strings.Lines(f.comments[2]) {
 		bare := withoutCode(line)
 		for _, sign := range []string{"@admin", "#1", "<script", "</details><"} {
