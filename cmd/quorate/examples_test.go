@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,99 @@ func TestExampleWorkflowsRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What the ready workflow files install is pinned by a checksum: who moves a tag gets none
+// of their tokens.
+func TestExampleWorkflowsPinWhatTheyInstall(t *testing.T) {
+	files, err := filepath.Glob("../../examples/ci/*.yaml")
+	if err != nil || len(files) != 3 {
+		t.Fatalf("found %d workflow files, not 3 (%v)", len(files), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			for kind, pinned := range map[string]string{
+				"uses: ": `uses: [\w/-]+@[0-9a-f]{40} # v`, "image: ": `image: [\w.:/-]+@sha256:[0-9a-f]{64}\s`, "go install": `@\$QUORATE_VERSION"`, "cmd/quorate@": `@(v\d|\$QUORATE_VERSION)`,
+			} {
+				if strings.Contains(line, kind) && !regexp.MustCompile(pinned).MatchString(line) {
+					t.Errorf("%s does not pin: %s", file, line)
+				}
+			}
+			if regexp.MustCompile(`latest|apt-get|pip install|npm `).MatchString(line) {
+				t.Errorf("%s installs whatever is there: %s", file, line)
+			}
+		}
+		if installs := bytes.Count(data, []byte("go install")); installs != bytes.Count(data, []byte(`| grep -F "\"Sum\": \"$QUORATE_SUM\"" ||`)) {
+			t.Errorf("%s does not check the checksum of what it installs", file)
+		}
+	}
+}
+
+// The scripts that comment change their own comment only: anyone may write one that begins
+// with the same marker.
+func TestExampleWorkflowsChangeTheirOwnCommentOnly(t *testing.T) {
+	if _, err := exec.LookPath("jq"); err != nil {
+		t.Skip("needs jq")
+	}
+	const marker = "<!-- quorate-plan part 1 -->"
+	theirs := `{"id": 1, "body": "` + marker + ` I was first", "user": {"login": "mallory"}, "author": {"id": 66}}`
+	ours := `{"id": 2, "body": "` + marker + ` the plan", "user": {"login": "github-actions[bot]"}, "author": {"id": 12}}`
+	for file, want := range map[string][2]string{
+		"github-actions.yaml": {"api -X POST repos/x/comments -F", "api -X PATCH repos/x/comment/2 -F"},
+		"gitlab-ci.yaml":      {"/merge_requests/7/notes\n", "/merge_requests/7/notes/2\n"},
+	} {
+		for i, comments := range []string{"[" + theirs + "]", "[" + theirs + "," + ours + "]"} {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "plan", "plan-1.md"), marker+"\nthe plan\n")
+			write(t, filepath.Join(dir, "comments.json"), comments)
+			stub := "#!/bin/bash\necho \"$*\" >> calls\n"
+			write(t, filepath.Join(dir, "bin", "gh"), stub+`while [ $# -gt 0 ]; do [ "$1" = --jq ] && exec jq -r "$2" comments.json; shift; done`+"\n")
+			write(t, filepath.Join(dir, "bin", "curl"), stub+`case "$*" in *" -X "*) cat >/dev/null ;; */user) echo '{"id": 12}' ;; *) cat comments.json ;; esac`+"\n")
+			run := exec.Command("bash", "-euo", "pipefail", "-c", "chmod +x bin/*\n"+commentScript(t, "../../examples/ci/"+file))
+			run.Dir = dir
+			run.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "AUTHOR=github-actions[bot]", "COMMENTS=repos/x/comments", "COMMENT=repos/x/comment",
+				"CI_API_V4_URL=https://git.example.com/api/v4", "CI_PROJECT_ID=1", "CI_MERGE_REQUEST_IID=7", "QUORATE_TOKEN=t")
+			if output, err := run.CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v\n%s", file, err, output)
+			}
+			calls, err := os.ReadFile(filepath.Join(dir, "calls"))
+			if err != nil || strings.Count(string(calls), "-X ") != 1 || !strings.Contains(string(calls), want[i]) {
+				t.Errorf("%s did with %s (%v):\n%s", file, comments, err, calls)
+			}
+		}
+	}
+}
+
+// commentScript is the script of a workflow that comments.
+func commentScript(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(data, &root); err != nil {
+		t.Fatal(err)
+	}
+	var scripts []string
+	var walk func(*yaml.Node)
+	walk = func(node *yaml.Node) {
+		if node.Kind == yaml.ScalarNode && strings.Contains(node.Value, "for part in plan/*.md") {
+			scripts = append(scripts, node.Value)
+		}
+		for _, child := range node.Content {
+			walk(child)
+		}
+	}
+	walk(&root)
+	if len(scripts) != 1 {
+		t.Fatalf("%s has %d scripts that comment", file, len(scripts))
+	}
+	return scripts[0]
 }
 
 // A newcomer's first command finds nothing to warn of, in any example; but that what

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"strconv"
@@ -79,10 +80,13 @@ func New() *Client {
 
 // Conn is a connection to one member.
 type Conn struct {
-	incarnation string
-	etcd        *clientv3.Client
-	http        *http.Client
-	versionURL  string
+	// member is the name of the member, or the host of one whose name is not known.
+	member, incarnation string
+	etcd                *clientv3.Client
+	http                *http.Client
+	versionURL          string
+	// margin is by how many bytes a snapshot may be larger than twice the database.
+	margin int64
 }
 
 // Dial prepares a connection; nothing is sent yet.
@@ -103,21 +107,22 @@ func Dial(e Endpoint) (*Conn, error) {
 		Endpoints: []string{base}, TLS: config, Logger: zap.NewNop(),
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: askTimeout,
 		// A member that restarts should be seen when it is back, not minutes later.
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+		DialOptions: append(bound(), grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: askTimeout,
-		}), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) })},
+		}), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) })),
+		MaxCallRecvMsgSize: maxAnswer,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", e.Member, err)
 	}
 	transport := &http.Transport{
-		TLSClientConfig: config, MaxIdleConns: 1,
+		TLSClientConfig: config, MaxIdleConns: 1, MaxResponseHeaderBytes: maxHeaders,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 	}
 	return &Conn{
-		incarnation: e.Incarnation, etcd: c, versionURL: base + "/version",
-		http: &http.Client{Transport: transport, Timeout: askTimeout},
+		member: cmp.Or(e.Member, e.Host), incarnation: e.Incarnation, etcd: c, versionURL: base + "/version",
+		http: &http.Client{Transport: transport, Timeout: askTimeout}, margin: snapshotMargin,
 	}, nil
 }
 
@@ -221,7 +226,7 @@ func (c *Client) ask(ctx context.Context, cluster string, e Endpoint) *answer {
 	a.client = m
 	for _, question := range []func(context.Context) error{a.askStatus, a.askRead, a.askMembers, a.askVersion} {
 		if err := question(ctx); err != nil {
-			a.problem, a.denied = err.Error(), errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrPermissionDenied)
+			a.problem, a.denied = sentence(err.Error()), errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrPermissionDenied)
 			return a
 		}
 		if a.status.IsLearner {
@@ -242,15 +247,16 @@ func (a *answer) askStatus(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("status: %w", plainError(err))
 	}
-	a.status = s
+	a.status = checkStatus(s)
 	return nil
 }
 
-// askRead reads through the member. That the caller may not read the key is an
-// answer as good as the key itself. So is that etcd refuses to serve because of the
-// alarm CORRUPT: the list of alarms has it, and the member lives.
+// askRead reads through the member whether the key is there, which no client can make
+// large. That the caller may not read the key is an answer as good as the key itself. So is
+// that etcd refuses to serve because of the alarm CORRUPT: the list of alarms has it, and
+// the member lives.
 func (a *answer) askRead(ctx context.Context) error {
-	_, err := a.client.etcd.Get(ctx, probeKey)
+	_, err := a.client.etcd.Get(ctx, probeKey, clientv3.WithCountOnly())
 	if err != nil && !errors.Is(err, rpctypes.ErrPermissionDenied) && !errors.Is(err, rpctypes.ErrCorrupt) {
 		return fmt.Errorf("linearizable read: %w", plainError(err))
 	}
@@ -262,10 +268,16 @@ func (a *answer) askMembers(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("member list: %w", plainError(err))
 	}
+	if err := checkMembers(list.Members); err != nil {
+		return fmt.Errorf("member list: %w", err)
+	}
 	a.members, a.list = list.Members, list.Header
 	alarms, err := a.client.etcd.AlarmList(ctx)
 	if err != nil {
 		return fmt.Errorf("alarm list: %w", plainError(err))
+	}
+	if n := len(alarms.Alarms); n > maxAlarms {
+		return fmt.Errorf("alarm list: it has %d entries, and no cluster has more than %d: find out what listens at its address", n, maxAlarms)
 	}
 	a.alarms = alarms.Alarms
 	return nil
@@ -285,10 +297,10 @@ func (a *answer) askVersion(ctx context.Context) error {
 	var v struct {
 		Cluster string `json:"etcdcluster"`
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 4096)).Decode(&v); err != nil {
+	if err := json.NewDecoder(&bounded{resp.Body, maxVersion, ErrTooLarge}).Decode(&v); err != nil {
 		return fmt.Errorf("cluster version: %w", err)
 	}
-	a.version = v.Cluster
+	a.version = word(v.Cluster)
 	return nil
 }
 
@@ -470,16 +482,20 @@ func firstProblem(answers []*answer) string {
 // hexID is a member or cluster ID as etcdctl prints it.
 func hexID(id uint64) string { return strconv.FormatUint(id, 16) }
 
-// plainError is the message of a gRPC error without its wrapping.
+// plainError is the message of a gRPC error without its wrapping, on one line.
 func plainError(err error) error {
 	var known rpctypes.EtcdError
 	if errors.As(rpctypes.Error(err), &known) {
 		return known
 	}
-	if s, ok := status.FromError(err); ok {
-		return errors.New(s.Message())
+	s, ok := status.FromError(err)
+	switch {
+	case !ok:
+		return err
+	case isTooLarge(s):
+		return ErrTooLarge
 	}
-	return err
+	return errors.New(sentence(s.Message()))
 }
 
 // MoveLeader asks the leader to hand over to the member with the ID.
@@ -513,11 +529,20 @@ func (c *Client) Snapshot(ctx context.Context, cluster string, member Target) (i
 	return r, nil
 }
 
-// Snapshot streams the member's database. The caller closes it.
+// Snapshot streams the member's database, and no more than that can have grown to since it
+// was asked for its size. The caller closes it.
 func (m *Conn) Snapshot(ctx context.Context) (io.ReadCloser, error) {
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	now, err := m.maintenance().Status(asking, &pb.StatusRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("status: %w", plainError(err))
+	}
 	r, err := m.etcd.Snapshot(ctx)
 	if err != nil {
 		return nil, plainError(err)
 	}
-	return r, nil
+	size := min(max(0, now.DbSize), math.MaxInt64/4)
+	return &bounded{r, 2*size + m.margin, fmt.Errorf("snapshot of %s: it does not end after twice the %s that the member reports its database to have: find out what listens at the address of this member",
+		m.member, state.SizeText(size))}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -115,9 +114,6 @@ const noopKey = "quorate.dev/nudge"
 // snapshotMetric counts the snapshots that a member has saved since it started.
 const snapshotMetric = "etcd_snap_fsync_duration_seconds_count"
 
-// mostMetrics bounds what is read of a member's metrics, in bytes.
-const mostMetrics = 16 << 20
-
 // SnapshotCount is how often a member has saved its state since it started, by its own
 // metrics.
 func (c *Client) SnapshotCount(ctx context.Context, cluster string, member Endpoint) (int64, error) {
@@ -162,13 +158,16 @@ func (m *Conn) eachMetric(ctx context.Context, next func(line string) bool) erro
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the answer is %s", resp.Status)
+		return fmt.Errorf("the answer is %s", sentence(resp.Status))
 	}
-	lines := bufio.NewScanner(io.LimitReader(resp.Body, mostMetrics))
+	lines := bufio.NewScanner(&bounded{resp.Body, maxMetrics, ErrTooLarge})
 	for lines.Scan() {
 		if !next(lines.Text()) {
 			return nil
 		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return ErrTooLarge
 	}
 	return lines.Err()
 }

@@ -10,10 +10,14 @@ import (
 )
 
 // hashTime bounds one hash by the size of the database in bytes: 10 s, and a second for
-// each 32 MiB, a tenth of the speed that was measured with small keys in memory.
+// each 32 MiB, a tenth of the speed that was measured with small keys in memory. A member
+// that claims to have more than mostHashed has no more time for that.
 func hashTime(size int64) time.Duration {
-	return 10*time.Second + time.Duration(max(0, size)>>25)*time.Second
+	return 10*time.Second + time.Duration(min(max(0, size), mostHashed)>>25)*time.Second
 }
+
+// mostHashed is twelve times the largest database that etcd advises.
+const mostHashed = 100 << 30
 
 // patience is how long a comparison waits.
 type patience struct {

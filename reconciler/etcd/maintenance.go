@@ -167,7 +167,7 @@ func (m *Conn) identify(ctx context.Context, t Target) (*pb.StatusResponse, erro
 	case id != t.ID:
 		return nil, fmt.Errorf("it answers as member %s, not %s; quorate retries", id, t.ID)
 	}
-	return status, nil
+	return checkStatus(status), nil
 }
 
 func (m *Conn) maintenance() pb.MaintenanceClient {

@@ -93,7 +93,7 @@ func (c *Client) listThrough(ctx context.Context, ask membersToAsk, e Endpoint) 
 	if err != nil {
 		return memberList{}, err
 	}
-	if _, err := m.etcd.Get(ctx, probeKey); err != nil && !errors.Is(err, rpctypes.ErrPermissionDenied) {
+	if _, err := m.etcd.Get(ctx, probeKey, clientv3.WithCountOnly()); err != nil && !errors.Is(err, rpctypes.ErrPermissionDenied) {
 		return memberList{}, fmt.Errorf("%s: %w", e.Member, plainError(err))
 	}
 	list, err := m.etcd.MemberList(ctx)
@@ -104,6 +104,9 @@ func (c *Client) listThrough(ctx context.Context, ask membersToAsk, e Endpoint) 
 		return memberList{}, fmt.Errorf("%w: %s is of cluster %s and not of %s", ErrOtherCluster, e.Member, hexID(list.Header.ClusterId), ask.clusterID)
 	case list.Header.MemberId == ask.except:
 		return memberList{}, fmt.Errorf("%s: it is the member that is to go", e.Member)
+	}
+	if err := checkMembers(list.Members); err != nil {
+		return memberList{}, fmt.Errorf("%s: %w", e.Member, err)
 	}
 	return memberList{client: m, members: list.Members}, nil
 }

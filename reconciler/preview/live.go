@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -59,7 +60,9 @@ func Live(ctx context.Context, planner Planner, at Revision, options Options) (*
 }
 
 // Proposal reports what a change would do to the clusters that run: it plans each
-// cluster whose document differs, among all others that are in force.
+// cluster whose document differs, among all others that are in force. Whoever may propose
+// a change reads the report, so that it tells of nothing live but of what is in force, see
+// whyUnasked. It ends with ctx where the time is too short for all of it.
 func Proposal(ctx context.Context, planner Planner, inForce map[string]desired.Cluster, before, after Revision, options Options) (*Report, error) {
 	report := NewReport(after.Set)
 	report.Problems = append(report.Problems, schema.Compare(before.Set, after.Set)...)
@@ -70,38 +73,80 @@ func Proposal(ctx context.Context, planner Planner, inForce map[string]desired.C
 		return nil, err
 	}
 	was, is := declared(before, after)
-	among, changed := map[string]desired.Cluster{}, map[string]ClusterReport{}
-	maps.Copy(among, inForce)
+	among, asked := maps.Clone(inForce), map[string]ClusterReport{}
 	for key := range merged(was, is) {
-		c, err := clusterOffline(was[key], is[key], options)
-		if err != nil {
+		c, ask, err := proposedCluster(ctx, inForce, was[key], is[key], options)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if c.Change == Unchanged {
+		case c.Change == Unchanged:
 			continue
+		case ask && c.Change != Held:
+			asked[key] = c
+		default:
+			report.Clusters = append(report.Clusters, c)
 		}
-		changed[key] = c
-		delete(among, key)
-		if is[key] != nil {
+		if is[key] == nil {
+			delete(among, key)
+		} else if ask {
 			among[key] = *is[key]
 		}
 	}
 	planner.SetDesired(slices.Collect(maps.Values(among)))
 	defer planner.SetDesired(nil) // closes the connections
-	for key, c := range changed {
-		if is[key] != nil && c.Change != Held {
-			p, err := planner.Plan(ctx, *is[key])
-			if err != nil {
-				return nil, err
-			}
-			live := describeLive(*is[key], p, options)
-			live.Change, live.Changes = c.Change, c.Changes
-			c = live
+	for key, offline := range asked {
+		c, err := askAbout(ctx, planner, *is[key], offline, options)
+		if err != nil {
+			return nil, err
 		}
 		report.Clusters = append(report.Clusters, c)
 	}
 	report.Count(0)
 	return report, nil
+}
+
+// proposedCluster reports offline on a cluster that is proposed, and whether Kubernetes and
+// its members may be asked about it.
+func proposedCluster(ctx context.Context, inForce map[string]desired.Cluster, was, is *desired.Cluster, options Options) (report ClusterReport, ask bool, err error) {
+	if report, err = clusterOffline(was, is, options); err != nil || is == nil || report.Change == Unchanged {
+		return report, false, cmp.Or(err, ctx.Err())
+	}
+	force, declared := inForce[is.Key()]
+	why := whyUnasked(force, declared, *is)
+	if !declared && was != nil && report.Change != Held {
+		report, err = clusterOffline(nil, is, options)
+	}
+	if why != "" && report.Change != Held {
+		report.Unknown = append([]string{is.Key() + ": " + why}, report.Unknown...)
+	}
+	return report, why == "", cmp.Or(err, ctx.Err())
+}
+
+// whyUnasked is why neither Kubernetes nor the members are asked about a cluster that is
+// proposed, "" where they may be: a document in force declares it, and names the Secrets
+// that would be read. Else whoever may open a pull request could read the state of any
+// cluster, or of a Secret, by a file that names it.
+func whyUnasked(force desired.Cluster, declared bool, proposed desired.Cluster) string {
+	tls := proposed.Spec.TLS
+	switch {
+	case !declared:
+		return "the followed branch does not declare this cluster, so it is planned as if nothing of it existed; neither Kubernetes nor members were asked about it"
+	case tls.Mode == schema.TLSSecrets && tls.Secrets != force.Spec.TLS.Secrets:
+		return "the followed branch does not name these Secrets in spec.tls.secrets, so it is planned from the files alone; neither Kubernetes nor members were asked about it"
+	}
+	return ""
+}
+
+// askAbout plans a cluster live that was reported on offline.
+func askAbout(ctx context.Context, planner Planner, c desired.Cluster, offline ClusterReport, options Options) (ClusterReport, error) {
+	p, err := planner.Plan(ctx, c)
+	// What was not asked in time would look like members that do not answer.
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return ClusterReport{}, err
+	}
+	live := describeLive(c, p, options)
+	live.Change, live.Changes = offline.Change, offline.Changes
+	return live, nil
 }
 
 // describeLive reports on a live cluster. Its leader is known, so the steps tell how

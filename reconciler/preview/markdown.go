@@ -143,7 +143,7 @@ func (r *Report) blocks() []block {
 	for _, b := range []block{
 		{head: []string{"**Problems of the files**", ""}, lines: problems, noun: "problem"},
 		{head: []string{"**Backups, schedules and restores**", ""}, lines: others, noun: "object"},
-		{head: []string{"**What cannot be known offline**", ""}, lines: unknown, noun: "line"},
+		{head: []string{"**What " + r.unknownWhere() + "**", ""}, lines: unknown, noun: "line"},
 	} {
 		if len(b.lines) > 0 {
 			blocks = append(blocks, b)

@@ -77,7 +77,8 @@ type ClusterReport struct {
 	Restarts int `json:"restarts"`
 	// Warnings are about what is applied all the same.
 	Warnings []string `json:"warnings"`
-	// Unknown is what decides, too, and cannot be known without the cluster.
+	// Unknown is what decides, too, and cannot be known without the cluster. In a plan
+	// against live clusters only those have it that were not asked, with the reason first.
 	Unknown []string `json:"unknown"`
 }
 
@@ -259,6 +260,14 @@ func (r *Report) Unknown() []string {
 	return all
 }
 
+// unknownWhere is what stands above what is unknown.
+func (r *Report) unknownWhere() string {
+	if r.Offline {
+		return "cannot be known offline"
+	}
+	return "was not asked"
+}
+
 // Text is the report for a terminal.
 func (r *Report) Text() string {
 	var b strings.Builder
@@ -272,7 +281,7 @@ func (r *Report) Text() string {
 		fmt.Fprintln(&b, markdown.Plain(o.String(), markdown.MessageRunes))
 	}
 	if unknown := r.Unknown(); len(unknown) > 0 {
-		fmt.Fprintln(&b, "cannot be known offline:")
+		fmt.Fprintln(&b, r.unknownWhere()+":")
 		for _, u := range unknown {
 			fmt.Fprintf(&b, "  - %s\n", markdown.Plain(u, markdown.MessageRunes))
 		}

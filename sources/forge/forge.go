@@ -81,7 +81,8 @@ type Pull struct {
 	Base string
 	// Draft is one that is not ready for review yet.
 	Draft bool
-	// Fork is one whose head lies in another repository.
+	// Fork is one that may be of somebody who may not write to the repository: its head
+	// lies in another one or, at Gitea, was pushed to refs/for/BRANCH.
 	Fork bool
 }
 

@@ -176,13 +176,43 @@ func TestStatusThatGitLabHasIsNoError(t *testing.T) {
 }
 
 const hubPulls = `[
- {"number":7,"state":"open","draft":false,"title":"Upgrade","head":{"ref":"up","sha":"` + head + `","repo":{"id":1}},"base":{"ref":"main","sha":"a","repo":{"id":1}}},
+ {"number":7,"state":"open","draft":false,"title":"Upgrade","head":{"label":"up","ref":"up","sha":"` + head + `","repo":{"id":1}},"base":{"ref":"main","sha":"a","repo":{"id":1}}},
  {"number":8,"state":"open","draft":true,"head":{"ref":"main","sha":"b","repo":{"id":2}},"base":{"ref":"main","repo":{"id":1}}},
  {"number":9,"state":"open","head":{"ref":"main","sha":"c","repo":null},"base":{"ref":"main","repo":{"id":1}}},
  {"number":3,"state":"open","head":{"ref":"x","sha":"d","repo":{"id":1}},"base":{"ref":"release","repo":{"id":1}}}]`
 
 // giteaLost is one whose head Gitea has lost.
 const giteaLost = `{"number":10,"state":"open","draft":false,"head":{"ref":"lost","sha":"","repo":{"id":1}},"base":{"ref":"main","sha":"a","repo":{"id":1}}},`
+
+// giteaAGit is what Gitea and Forgejo list of pushes to refs/for/main: by somebody who may
+// only read, the second of a topic that is named like a branch.
+const giteaAGit = `{"number":11,"state":"open","head":{"label":"","ref":"refs/pull/11/head","sha":"e","repo_id":1,"repo":{"id":1}},"base":{"label":"main","ref":"main","repo":{"id":1}}},
+ {"number":12,"state":"open","head":{"label":"","ref":"mallory/topic","sha":"f","repo_id":1,"repo":{"id":1}},"base":{"label":"main","ref":"main","repo":{"id":1}}},
+ {"number":13,"state":"open","flow":1,"head":{"label":"topic","ref":"topic","sha":"g","repo_id":1,"repo":{"id":1}},"base":{"label":"main","ref":"main","repo":{"id":1}}},
+ {"number":14,"state":"open","flow":0,"head":{"label":"gone","ref":"refs/pull/14/head","sha":"h","repo_id":1,"repo":{"id":1}},"base":{"label":"main","ref":"main","repo":{"id":1}}}`
+
+// Whoever may read a repository at Gitea may push to refs/for/main, which makes a pull
+// request with its head in that repository.
+func TestPushesToRefsForAreForks(t *testing.T) {
+	forks := func(h hub) (forks []int) {
+		pulls, err := h.readPulls([]byte("[" + giteaAGit + "]"))
+		if err != nil || len(pulls) != 4 {
+			t.Fatalf("%+v, %v", pulls, err)
+		}
+		for _, p := range pulls {
+			if p.Fork {
+				forks = append(forks, p.Number)
+			}
+		}
+		return forks
+	}
+	if got := forks(hub{gitea: true}); !slices.Equal(got, []int{11, 12, 13}) {
+		t.Errorf("at Gitea %v are forks", got)
+	}
+	if got := forks(hub{}); got != nil { // it has no such pushes
+		t.Errorf("at GitHub %v are forks", got)
+	}
+}
 
 const labPulls = `[
  {"id":1,"iid":7,"state":"opened","target_branch":"main","source_branch":"up","source_project_id":3,"target_project_id":3,"draft":false,"sha":"` + head + `"},

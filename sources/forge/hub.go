@@ -47,19 +47,35 @@ func (h hub) pulls(base string, page int) string {
 // hubBranch is one side of a pull request. The repository of a fork that was
 // deleted is null.
 type hubBranch struct {
-	Ref  string `json:"ref"`
-	SHA  string `json:"sha"`
-	Repo *struct {
+	Label string `json:"label"`
+	Ref   string `json:"ref"`
+	SHA   string `json:"sha"`
+	Repo  *struct {
 		ID int64 `json:"id"`
 	} `json:"repo"`
 }
 
-func (h hub) readPulls(body []byte) ([]Pull, error) {
-	var list []struct {
-		Number     int
-		Draft      bool
-		Head, Base hubBranch
+// hubPull is a pull request in a list.
+type hubPull struct {
+	Number     int
+	Draft      bool
+	Head, Base hubBranch
+	// Flow is Forgejo's: 1 for AGit.
+	Flow int
+}
+
+// isFork reports whether somebody may have opened it who may not write to the repository.
+// At Gitea that is so in the repository itself, too: whoever may read it may push to
+// refs/for/BRANCH (AGit). The head of such a one has no branch of its own, and no label.
+func (h hub) isFork(p hubPull) bool {
+	if p.Head.Repo == nil || p.Head.Repo.ID != p.Base.Repo.ID {
+		return true
 	}
+	return h.gitea && (p.Head.Label == "" || p.Flow != 0)
+}
+
+func (h hub) readPulls(body []byte) ([]Pull, error) {
+	var list []hubPull
 	if err := json.Unmarshal(body, &list); err != nil {
 		return nil, err
 	}
@@ -73,7 +89,7 @@ func (h hub) readPulls(body []byte) ([]Pull, error) {
 		}
 		pulls = append(pulls, Pull{
 			Number: p.Number, Head: p.Head.SHA, Reference: fmt.Sprintf("refs/pull/%d/head", p.Number), Base: p.Base.Ref, Draft: p.Draft,
-			Fork: p.Head.Repo == nil || p.Head.Repo.ID != p.Base.Repo.ID,
+			Fork: h.isFork(p),
 		})
 	}
 	return pulls, nil

@@ -38,6 +38,9 @@ type Pulls struct {
 	options preview.Options
 	git     func() follow.State
 	log     *slog.Logger
+	now     func() time.Time
+	// timeout bounds the plan of one pull request, and the time to write it down.
+	timeout time.Duration
 
 	// known is what was planned, by number; said the errors that were logged last.
 	known map[int]planned
@@ -72,6 +75,10 @@ func (p *Pulls) setPlan(plan PullPlan) {
 		return
 	}
 	p.plans[plan.Number] = plan
+	if len(p.plans) > maxPlans {
+		oldest := slices.MinFunc(slices.Collect(maps.Values(p.plans)), func(a, b PullPlan) int { return a.At.Compare(b.At) })
+		delete(p.plans, oldest.Number)
+	}
 }
 
 // PullHost is a forge with pull requests.
@@ -80,22 +87,36 @@ type PullHost interface {
 	Comment(ctx context.Context, pull int, marker, text string) error
 }
 
-// planTimeout bounds the plan of one pull request.
-const planTimeout = 2 * time.Minute
-
 // planned is when a head was planned, and against which commit.
 type planned struct {
 	head, applied string
 	at            time.Time
 	// relevant is true if the head changes files that quorate reads.
 	relevant bool
+	// failed counts the tries that failed since one succeeded.
+	failed int
+	// turn is when it is its turn again: the earliest goes first.
+	turn time.Time
 }
 
+// Planning pull requests has a budget of its own: anyone who may open one decides how many
+// there are, how large they are, and how often they change.
 const (
-	// maxPulls are considered, those that changed last.
-	maxPulls = 100
+	// planTimeout bounds the plan of one pull request, and the time to write it down.
+	planTimeout = 2 * time.Minute
+	// roundTime is after which no other one begins in the same round, so that those that
+	// were opened meanwhile are seen.
+	roundTime = 2 * time.Minute
+	// maxPlans are kept to be read, those that were made last.
+	maxPlans = 100
 	// pullsPerRound are planned at most in one round; the others follow in the next.
 	pullsPerRound = 5
+	// slowRest is for how many times the time that it took a pull request gives way to others.
+	slowRest = 10
+	// failRest is the time until one that failed is tried again; it doubles with each failure,
+	// up to maxFailRest.
+	failRest    = time.Minute
+	maxFailRest = 32 * time.Minute
 	// maxPlanAge is when the same head is planned again: the clusters may have changed.
 	maxPlanAge = 5 * time.Minute
 	// maxCommentBytes is below the limit of every forge.
@@ -121,7 +142,7 @@ func NewPulls(c PullsConfig, git func() follow.State, log *slog.Logger) *Pulls {
 	return &Pulls{
 		host: c.Host, repository: c.Repository, branch: c.Branch,
 		marker: "quorate-pull-" + follow.Identity(c.Instance, c.Repository.Source()), forks: c.Forks,
-		interval: c.Interval, options: c.Options, git: git, log: log,
+		interval: c.Interval, options: c.Options, git: git, log: log, now: time.Now, timeout: planTimeout,
 		known: map[int]planned{}, plans: map[int]PullPlan{},
 	}
 }
@@ -165,22 +186,36 @@ func (p *Pulls) Once(ctx context.Context, live Live) error {
 		return err
 	}
 	p.forgetClosed(open)
-	left := pullsPerRound
-	for _, pull := range open[:min(len(open), maxPulls)] {
-		if !p.isDue(pull, applied) {
-			continue
-		}
-		left--
-		if left < 0 {
+	begun := p.now()
+	for _, pull := range p.turns(open, applied) {
+		if p.now().Sub(begun) >= roundTime {
 			break
 		}
-		err := p.propose(ctx, live, pull, applied)
+		err := p.take(ctx, live, pull, applied)
 		p.logError(ctx, pull.Number, err)
 		if ctx.Err() != nil || sources.RetryAfter(err) > 0 {
 			return err
 		}
 	}
 	return nil
+}
+
+// turns are the pull requests that are due, in the order in which they are planned: those
+// first that have not been planned yet or longest ago, those that failed or took long behind
+// others. However many come from forks, they have one place of a round and what is left.
+func (p *Pulls) turns(open []forge.Pull, applied string) []forge.Pull {
+	due := slices.DeleteFunc(slices.Clone(open), func(pull forge.Pull) bool { return !p.isDue(pull, applied) })
+	slices.SortStableFunc(due, func(a, b forge.Pull) int { return p.known[a.Number].turn.Compare(p.known[b.Number].turn) })
+	var own, forks []forge.Pull
+	for _, pull := range due {
+		if pull.Fork {
+			forks = append(forks, pull)
+		} else {
+			own = append(own, pull)
+		}
+	}
+	turns := append(own[:min(len(own), pullsPerRound-min(len(forks), 1))], forks...)
+	return turns[:min(len(turns), pullsPerRound)]
 }
 
 // isDue reports whether a pull request should be planned now.
@@ -191,8 +226,26 @@ func (p *Pulls) isDue(pull forge.Pull, applied string) bool {
 		return false
 	case !was || known.head != pull.Head:
 		return true
+	case known.failed > 0:
+		return !p.now().Before(known.turn)
 	}
-	return known.relevant && (known.applied != applied || time.Since(known.at) > maxPlanAge)
+	return known.relevant && (known.applied != applied || p.now().Sub(known.at) > maxPlanAge)
+}
+
+// take gives a pull request its turn, and notes when the next one is.
+func (p *Pulls) take(ctx context.Context, live Live, pull forge.Pull, applied string) error {
+	begun := p.now()
+	err := p.propose(ctx, live, pull, applied)
+	known, now := p.known[pull.Number], p.now()
+	rest := slowRest * now.Sub(begun)
+	if err != nil {
+		rest += min(failRest<<min(known.failed, 10), maxFailRest)
+		known.head = pull.Head
+		known.failed++
+	}
+	known.turn = now.Add(rest)
+	p.known[pull.Number] = known
+	return err
 }
 
 // logError logs each error once about a pull request, or about the list of them (0).
@@ -225,26 +278,25 @@ func (p *Pulls) forgetClosed(open []forge.Pull) {
 // propose plans one pull request, and comments on it. Anyone who may open one writes what
 // it reads, so that even a panic does not end the daemon.
 func (p *Pulls) propose(ctx context.Context, live Live, pull forge.Pull, applied string) error {
-	ctx, cancel := context.WithTimeout(ctx, planTimeout)
-	defer cancel()
 	var report *preview.Report
 	err := contain.Run(func() (err error) {
 		report, err = p.report(ctx, live, pull, applied)
 		return err
 	})
 	if bug := (*contain.Panic)(nil); errors.As(err, &bug) {
-		p.known[pull.Number] = planned{head: pull.Head, applied: applied, at: time.Now()}
 		return fmt.Errorf("plan pull request %d: %w", pull.Number, err)
 	}
 	if err != nil {
 		return err
 	}
-	now := planned{head: pull.Head, applied: applied, at: time.Now(), relevant: report != nil}
+	now := planned{head: pull.Head, applied: applied, at: p.now(), relevant: report != nil}
 	p.setPlan(PullPlan{pull.Number, pull.Head, now.at, report})
 	if report == nil && p.known[pull.Number].relevant {
 		report = preview.NewReport(schema.Set{}) // it has reverted everything
 	}
 	if report != nil {
+		ctx, cancel := context.WithTimeout(ctx, p.timeout)
+		defer cancel()
 		if err := p.host.Comment(ctx, pull.Number, "<!-- "+p.marker+" ", p.comment(report)); err != nil {
 			return err
 		}
@@ -256,18 +308,29 @@ func (p *Pulls) propose(ctx context.Context, live Live, pull forge.Pull, applied
 // report returns what a pull request would do; nil if it changes no file that quorate
 // reads.
 func (p *Pulls) report(ctx context.Context, live Live, pull forge.Pull, applied string) (*preview.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
 	found, err := p.repository.FetchProposal(ctx, pull.Reference, applied)
 	switch {
 	case errors.Is(err, sources.ErrTooLarge), errors.Is(err, sources.ErrPathGone), errors.Is(err, sources.ErrRewritten):
-		report := preview.NewReport(schema.Set{Problems: []schema.Problem{{Message: "it cannot be planned: " + err.Error()}}})
-		report.Count(0)
-		return report, nil
+		return notPlanned(err.Error()), nil
 	case err != nil:
 		return nil, err
 	case sameFiles(found.Base.Files, found.Head.Files):
 		return nil, nil
 	}
-	return planProposal(ctx, live, found, p.options)
+	report, err := planProposal(ctx, live, found, p.options)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+		return notPlanned(fmt.Sprintf("that takes longer than %s; propose fewer changes at once, or see `quorate plan --offline`", p.timeout)), nil
+	}
+	return report, err
+}
+
+// notPlanned is the report on a pull request that cannot be planned, and why.
+func notPlanned(why string) *preview.Report {
+	report := preview.NewReport(schema.Set{Problems: []schema.Problem{{Message: "it cannot be planned: " + why}}})
+	report.Count(0)
+	return report
 }
 
 func sameFiles(a, b []sources.File) bool {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
@@ -23,8 +25,11 @@ import (
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/sources"
 	"github.com/quorate/quorate/sources/forge"
 )
@@ -38,10 +43,26 @@ type proposing struct {
 	pulls *Pulls
 	live  *fake.Clientset
 	open  []forge.Pull
-	// comments are the current texts, by number, and wrote counts changes.
+	// comments are the current texts, by number; written are the numbers of those that
+	// changed, in order, and wrote counts them.
 	comments map[int]string
+	written  []int
 	wrote    int
 	listErr  error
+	// members are asked by plans of pull requests, and planner is where that is another one.
+	members *noted
+	planner preview.Planner
+}
+
+// noted notes the clusters whose members are asked.
+type noted struct {
+	*etcd.Client
+	asked []string
+}
+
+func (n *noted) Round(ctx context.Context, cluster string, members []etcd.Endpoint, deep bool) state.Round {
+	n.asked = append(n.asked, cluster)
+	return n.Client.Round(ctx, cluster, members, deep)
 }
 
 func (f *proposing) OpenPulls(context.Context, string) ([]forge.Pull, error) {
@@ -54,6 +75,7 @@ func (f *proposing) Comment(_ context.Context, pull int, marker, text string) er
 	}
 	if f.comments[pull] != text {
 		f.comments[pull] = text
+		f.written = append(f.written, pull)
 		f.wrote++
 	}
 	return nil
@@ -61,7 +83,7 @@ func (f *proposing) Comment(_ context.Context, pull int, marker, text string) er
 
 func propose(t *testing.T, files map[string]string) *proposing {
 	t.Helper()
-	f := &proposing{Repository: cmdtest.NewRepository(t), log: &bytes.Buffer{}, live: fake.NewClientset(), comments: map[int]string{}}
+	f := &proposing{Repository: cmdtest.NewRepository(t), log: &bytes.Buffer{}, live: fake.NewClientset(), comments: map[int]string{}, members: &noted{Client: etcd.New()}}
 	for path, text := range files {
 		f.Commit(path, text)
 	}
@@ -86,7 +108,12 @@ func propose(t *testing.T, files map[string]string) *proposing {
 // Desired and Planner are those of the reconciler that acts.
 func (f *proposing) Desired() map[string]desired.Cluster { return f.r.Desired() }
 
-func (f *proposing) Planner() preview.Planner { return f.r.DryRun(etcd.New()) }
+func (f *proposing) Planner() preview.Planner {
+	if f.planner != nil {
+		return f.planner
+	}
+	return f.r.DryRun(f.members)
+}
 
 // pull opens or pushes to a pull request that writes a file; no text removes it.
 func (f *proposing) pull(number int, path, text string) {
@@ -171,6 +198,50 @@ func TestPullRequestIsPlannedAndNeverCarriedOut(t *testing.T) {
 	}
 	if f.log.Len() > 0 {
 		t.Errorf("the daemon said\n%s", f.log)
+	}
+}
+
+// Whoever may open a pull request could else read the state of any cluster, by a file that
+// names it.
+func TestPullRequestTellsNothingOfWhatTheBranchDoesNotDeclare(t *testing.T) {
+	f := propose(t, map[string]string{
+		"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.16"), "clusters/vault.yaml": desiredtest.ClusterFile("vault", "3.6.12"),
+	})
+	vault := f.r.Desired()["shop/vault"]
+	cmdtest.Await(t, func() bool {
+		_, err := f.r.Pass(t.Context(), vault)
+		return err == nil && slices.Contains(f.changes(), "patch statefulsets")
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "vault-0", Namespace: "shop", Labels: naming.OwnLabels(vault.EtcdCluster)}, Status: corev1.PodStatus{PodIP: "127.0.0.1"}}
+	if _, err := f.live.CoreV1().Pods("shop").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cmdtest.Await(t, func() bool { // the caches follow after a moment
+		_, err := f.Planner().Plan(t.Context(), vault)
+		return err == nil && slices.Contains(f.members.asked, "shop/vault")
+	})
+	f.pull(1, "clusters/vault.yaml", desiredtest.ClusterFile("vault", "3.6.16"))
+	f.round()
+	f.wantComment(1, "shop/vault", "version: 3.6.12 → 3.6.16") // while the branch declares it
+	if strings.Contains(f.comments[1], "was not asked") {
+		t.Errorf("its own cluster was not asked about:\n%s", f.comments[1])
+	}
+
+	f.Git("rm", "--quiet", "clusters/vault.yaml") // it is left running, as another team's would
+	f.Git("commit", "--quiet", "-m", "Remove vault")
+	f.p.Once(t.Context(), f.r)
+	f.members.asked = nil
+	f.live.ClearActions()
+	f.pull(2, "clusters/stolen.yaml", desiredtest.ClusterFile("vault", "3.6.16"))
+	f.round()
+	f.wantComment(2, "shop/vault", "added", "create", "the followed branch does not declare this cluster", "neither Kubernetes nor members were asked")
+	for _, secret := range []string{"3.6.12", "hold (", "restart vault"} {
+		if strings.Contains(f.comments[2], secret) {
+			t.Errorf("it tells %q:\n%s", secret, f.comments[2])
+		}
+	}
+	if did := f.live.Actions(); len(did) > 0 || len(f.members.asked) > 0 {
+		t.Errorf("the API server was asked %v, members of %q", did, f.members.asked)
 	}
 }
 
@@ -292,6 +363,144 @@ func TestFewPullRequestsAreReadInOneRound(t *testing.T) {
 	}
 }
 
+// stand lets the clock of the rounds stand still until it is moved.
+func (f *proposing) stand() (move func(time.Duration)) {
+	now := time.Now()
+	f.pulls.now = func() time.Time { return now }
+	return func(d time.Duration) { now = now.Add(d) }
+}
+
+// wantOrder wants that these pull requests got a comment, in this order.
+func (f *proposing) wantOrder(want ...int) {
+	f.Helper()
+	if !slices.Equal(f.written, want) {
+		f.Errorf("comments were written on %v, want %v", f.written, want)
+	}
+	f.written = nil
+}
+
+// Pull requests that fail again and again keep no other from its turn, and are tried less
+// and less often.
+func TestPullRequestsThatFailGoLast(t *testing.T) {
+	f := propose(t, map[string]string{"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.12")})
+	move := f.stand()
+	for n := 1; n <= pullsPerRound+2; n++ {
+		f.pull(n, "clusters/ledger.yaml", desiredtest.ClusterFile("ledger", "3.6.16"))
+		if n <= pullsPerRound {
+			f.open[n-1].Reference = "refs/pull/99/head"
+		}
+	}
+	f.round()
+	f.wantOrder()
+	f.round()
+	f.wantOrder(6, 7)
+	f.open[0].Reference = "refs/pull/1/head" // it works from now on
+	f.round()
+	f.wantOrder()
+	move(failRest - time.Second)
+	f.round()
+	f.wantOrder()
+	move(time.Second)
+	f.round()
+	f.wantOrder(1)
+	f.open[1].Reference = "refs/pull/2/head"
+	move(failRest)
+	f.round() // it has failed twice
+	f.wantOrder()
+	move(failRest)
+	f.round()
+	f.wantOrder(2)
+	f.open[2].Reference, f.open[2].Head = "refs/pull/3/head", "pushed" // a push is seen at once
+	f.round()
+	f.wantOrder(3)
+	for range 20 {
+		move(maxFailRest)
+		f.round()
+	}
+	if failed := f.pulls.known[4].failed; failed < 10 {
+		t.Errorf("one that fails was tried %d times, and never has its turn", failed)
+	}
+}
+
+// slow is a planner that takes a time for each plan.
+type slow struct {
+	takes func() time.Duration
+	move  func(time.Duration)
+}
+
+func (slow) SetDesired([]desired.Cluster) {}
+
+func (s slow) Plan(context.Context, desired.Cluster) (decision.Plan, error) {
+	s.move(s.takes())
+	return decision.Plan{}, nil
+}
+
+// One that takes long goes behind others, and with many of them a round ends before its
+// last place, so that what was opened meanwhile is seen.
+func TestPullRequestsThatTakeLongGoLast(t *testing.T) {
+	f := propose(t, map[string]string{"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.12")})
+	move, takes := f.stand(), roundTime
+	f.planner = slow{func() time.Duration { return takes }, move}
+	f.pull(1, "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.pull(2, "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.15"))
+	f.round()
+	f.wantOrder(1)
+	f.pull(3, "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.14"))
+	takes = time.Second
+	f.round()
+	f.wantOrder(2, 3)
+	move(maxPlanAge)
+	f.pull(1, "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.13")) // all are due
+	f.pull(2, "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.11"))
+	f.pull(3, "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.10"))
+	f.round()
+	f.wantOrder(2, 3, 1)
+}
+
+// However many come from forks, which anyone may open, the repository's own have their turn.
+func TestForksHaveOnePlaceOfARound(t *testing.T) {
+	f := propose(t, map[string]string{"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.12")})
+	f.pulls.forks = true
+	for n := 1; n <= 12; n++ {
+		f.pull(n, "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+		f.open[n-1].Fork = n <= 7
+	}
+	f.round()
+	f.wantOrder(8, 9, 10, 11, 1)
+	f.round()
+	f.wantOrder(12, 2, 3, 4, 5)
+	f.round()
+	f.wantOrder(6, 7)
+}
+
+// hanging is a planner that never comes to an end by itself.
+type hanging struct{ slow }
+
+func (hanging) Plan(ctx context.Context, _ desired.Cluster) (decision.Plan, error) {
+	<-ctx.Done()
+	return decision.Plan{}, nil
+}
+
+// A pull request that takes more than its time says so.
+func TestPullRequestThatTakesTooLongIsGivenUp(t *testing.T) {
+	f := propose(t, map[string]string{"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.12")})
+	f.pulls.timeout, f.planner = 3*time.Second, hanging{}
+	f.pull(1, "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.round()
+	f.wantComment(1, "it cannot be planned: that takes longer than 3s; propose fewer changes at once")
+}
+
+// What people may read of many pull requests is bounded.
+func TestPlansThatAreKeptAreBounded(t *testing.T) {
+	p := Pulls{plans: map[int]PullPlan{}}
+	for n := range maxPlans + 3 {
+		p.setPlan(PullPlan{Number: n, At: time.Unix(int64(n), 0), Report: &preview.Report{}})
+	}
+	if plans := p.Plans(); len(plans) != maxPlans || plans[maxPlans-1].Number != 3 {
+		t.Errorf("%d plans are kept", len(plans))
+	}
+}
+
 // What is in a file is shown literally: it mentions no user, opens nothing, commands
 // nothing. A pull request that is too large says so.
 func TestCommentIsNotWrittenByTheFiles(t *testing.T) {
@@ -305,7 +514,7 @@ func TestCommentIsNotWrittenByTheFiles(t *testing.T) {
 		t.Errorf("a file that is not read made a comment:\n%s", f.comments[1])
 	}
 	f.wantComment(2, "error")
-	f.wantComment(3, "it cannot be planned", "large.yaml", "split it")
+	f.wantComment(3, "large.yaml", "split it")
 	for line := range strings.Lines(f.comments[2]) {
 		bare := withoutCode(line)
 		for _, sign := range []string{"@admin", "#1", "<script", "</details><"} {
