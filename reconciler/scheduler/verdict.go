@@ -24,7 +24,11 @@ const maxVerdicts = 100
 func (s driller) storeVerdict(ctx context.Context, q desired.Backup, k *kept, d *begunDrill, found backup.Drill) error {
 	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, s.effective(q))
 	if err == nil {
-		err = s.Lease()
+		var objectURL string
+		if objectURL, _, err = s.backupOf(ctx, q, store, d); err == nil {
+			d.URL = objectURL
+			err = s.Lease()
+		}
 	}
 	if err == nil {
 		err = store.Annotate(ctx, d.URL, func(m *backup.Manifest) { m.Drill, d.Backup = found, m.Time })

@@ -13,9 +13,13 @@ import (
 
 // Discard removes what a backup left that never became one. A store that does not
 // let it does not keep the next backup back: what is left costs room, and a person
-// is told where it is. So it is with one that came to its end and was not recorded.
-func (s Stores) Discard(ctx context.Context, store backup.Store, key, objectURL string) {
-	m, err := store.ReadManifest(ctx, objectURL)
+// is told where it is. So it is with one that came to its end and was not recorded, and
+// with one that is not at the place: a record that names it is not believed.
+func (s Stores) Discard(ctx context.Context, store backup.Store, p Place, key, objectURL string) {
+	m, err := backup.Manifest{}, p.Gives(objectURL)
+	if err == nil {
+		m, err = store.ReadManifest(ctx, objectURL)
+	}
 	switch {
 	case err == nil:
 		s.Log.Info("backup came to its end and was not recorded: it is kept", "request", key, "url", m.Object, "revision", m.Revision, "sha256", m.SHA256)
