@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template/parse"
@@ -110,22 +111,28 @@ func expandNode(node parse.Node, d ObjectURLData) (string, error) {
 	if text, ok := node.(*parse.TextNode); ok {
 		return string(text.Text), nil
 	}
-	action, ok := node.(*parse.ActionNode)
-	if !ok || len(action.Pipe.Decl) > 0 || len(action.Pipe.Cmds) != 1 || len(action.Pipe.Cmds[0].Args) != 1 {
-		return "", errTemplate
-	}
-	field, ok := action.Pipe.Cmds[0].Args[0].(*parse.FieldNode)
-	if !ok || len(field.Ident) != 1 {
-		return "", errTemplate
-	}
-	value, ok := d.field(field.Ident[0])
+	name := fieldName(node)
+	value, ok := d.field(name)
 	if !ok {
 		return "", errTemplate
 	}
 	if !isPathWord(value) {
-		return "", fmt.Errorf("the value of .%s cannot be part of a URL: it must be letters, digits, dots, dashes and underscores", field.Ident[0])
+		return "", fmt.Errorf("the value of .%s cannot be part of a URL: it must be letters, digits, dots, dashes and underscores", name)
 	}
 	return value, nil
+}
+
+// fieldName is the field that a piece of the template names, "" for anything else.
+func fieldName(node parse.Node) string {
+	action, ok := node.(*parse.ActionNode)
+	if !ok || len(action.Pipe.Decl) > 0 || len(action.Pipe.Cmds) != 1 || len(action.Pipe.Cmds[0].Args) != 1 {
+		return ""
+	}
+	field, ok := action.Pipe.Cmds[0].Args[0].(*parse.FieldNode)
+	if !ok || len(field.Ident) != 1 {
+		return ""
+	}
+	return field.Ident[0]
 }
 
 // isPathWord accepts what means itself in every part of a URL. A value of dots
@@ -236,4 +243,34 @@ func ObjectURLDirectory(template string, d ObjectURLData) (string, error) {
 		directory += "?" + query
 	}
 	return directory, nil
+}
+
+// ObjectURLPattern matches the URLs that a template gives to backups of d's cluster, and no
+// others: with any version, and a UID that the expression uid matches. It tells whether a
+// URL that somebody names can be one of these.
+func ObjectURLPattern(template string, d ObjectURLData, uid string) (*regexp.Regexp, error) {
+	d.Version, d.UID = "any", "any"
+	if _, err := ExpandObjectURL(template, d); err != nil {
+		return nil, err
+	}
+	nodes, err := parseFields(template)
+	if err != nil {
+		return nil, err
+	}
+	var pattern strings.Builder
+	for _, node := range nodes {
+		text, err := expandNode(node, d)
+		if err != nil {
+			return nil, err
+		}
+		switch fieldName(node) {
+		case "UID":
+			pattern.WriteString("(?:" + uid + ")")
+		case "Version":
+			pattern.WriteString("[0-9A-Za-z][0-9A-Za-z._-]*") // it never begins with a dot, and so climbs nowhere
+		default:
+			pattern.WriteString(regexp.QuoteMeta(text))
+		}
+	}
+	return regexp.Compile(`\A` + pattern.String() + `\z`)
 }

@@ -130,3 +130,43 @@ func TestObjectURLDirectory(t *testing.T) {
 		t.Error("a template without a UID has a directory")
 	}
 }
+
+func TestObjectURLPattern(t *testing.T) {
+	const uid = "[0-9]{3}"
+	for template, c := range map[string]struct{ gives, others []string }{
+		"s3://b/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=x": {
+			[]string{"s3://b/shop/orders/123.db?region=x"},
+			[]string{
+				"s3://b/shop/orders/123.db", "s3://b/shop/orders/123.db?region=y", "s3://b/shop/orders/123.db?region=x&endpoint=http://other",
+				"s3://b/shop/orders/12.db?region=x", "s3://b/shop/orders/123.db.manifest.json?region=x", "s3://b/shop/users/123.db?region=x",
+				"s3://b/bank/orders/123.db?region=x", "s3://c/shop/orders/123.db?region=x", "s3://b/shop/orders/x/../123.db?region=x",
+				"s3://b/shop/orders/123xdb?region=x", "s3://b/shop/orders/123.db?region=x\n",
+			},
+		},
+		"gs://b/{{ .Name }}/{{ .Version }}/{{ .UID }}": {
+			[]string{"gs://b/orders/3.6.16/123", "gs://b/orders/3.7.0-rc.1/123"},
+			[]string{"gs://b/orders/../123", "gs://b/orders/./123", "gs://b/orders/a/b/123", "gs://b/orders//123", "gs://b/orders/3.6.16/123/123"},
+		},
+		"gs://b/{{ .UID }}/{{ .UID }}": {[]string{"gs://b/123/123"}, []string{"gs://b/123", "gs://b/123/12"}},
+	} {
+		t.Run(template, func(t *testing.T) {
+			pattern, err := ObjectURLPattern(template, sample(), uid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, u := range c.gives {
+				if !pattern.MatchString(u) {
+					t.Errorf("%s is none", u)
+				}
+			}
+			for _, u := range c.others {
+				if pattern.MatchString(u) {
+					t.Errorf("%s is one", u)
+				}
+			}
+		})
+	}
+	if _, err := ObjectURLPattern("s3://b/x", sample(), uid); err == nil {
+		t.Error("a template without a UID gives URLs")
+	}
+}

@@ -113,7 +113,11 @@ func (e snapshotter) noteAttempt(ctx context.Context, v *observe.View, url strin
 	}
 	if rec.BackupBegun != "" {
 		c := v.Cluster
-		e.Stores.Discard(ctx, c.Metadata.Namespace, c.Spec.Backup.Destination.Credentials.SecretName, c.Key(), rec.BackupBegun)
+		place, err := stores.NewPlace(c.BackupURL(e.Options.BackupURL), urlData(v))
+		if err != nil {
+			return err
+		}
+		e.Stores.Discard(ctx, place, c.Spec.Backup.Destination.Credentials.SecretName, c.Key(), rec.BackupBegun)
 	}
 	if err := e.Lease(); err != nil { // that may have taken long
 		return err
@@ -123,12 +127,17 @@ func (e snapshotter) noteAttempt(ctx context.Context, v *observe.View, url strin
 
 // backupURL is the place of one more backup of the cluster.
 func (e snapshotter) backupURL(v *observe.View) (string, error) {
-	c := v.Cluster
-	url, err := stores.NewURL(c.BackupURL(e.Options.BackupURL), schema.ObjectURLData{Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Version: c.Spec.Version}, e.Now())
+	url, err := stores.NewURL(v.Cluster.BackupURL(e.Options.BackupURL), urlData(v), e.Now())
 	if err != nil {
 		return "", fmt.Errorf("back up: %w", err)
 	}
 	return url, nil
+}
+
+// urlData are the names in the URL of a cluster's own backups.
+func urlData(v *observe.View) schema.ObjectURLData {
+	c := v.Cluster
+	return schema.ObjectURLData{Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Version: c.Spec.Version}
 }
 
 // manifestOf describes the backup that is about to be taken.

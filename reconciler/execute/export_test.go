@@ -7,7 +7,6 @@ import (
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/record"
-	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -28,7 +27,7 @@ func (e *Executor) ManifestOf(v *observe.View, a action.TakeBackup) backup.Manif
 }
 
 func (e *Executor) OfferBackup(ctx context.Context, v *observe.View, g record.Recovering) error {
-	_, err := e.offerBackup(ctx, v, g, stores.Offered{ObjectURL: g.ObjectURL})
+	_, err := e.offerBackup(ctx, v, g, true)
 	return err
 }
 

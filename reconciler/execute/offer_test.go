@@ -89,6 +89,7 @@ func TestAnOfferIsRenewedWhileTheRestoreRuns(t *testing.T) {
 			return fmt.Sprintf("https://store/1.db?signature=%d", signed), nil
 		})
 		url := reconcilertest.StoredBackup(w.T, func(m *backup.Manifest) { m.ClusterID, m.EtcdVersion = "c1", "3.6.16" })
+		w.Wish.Spec.Recovery.ObjectURL = url
 		w.MustDo(action.BeginRecovery{OneShot: "x", ClusterID: "c1", Member: "orders-1", ObjectURL: url, Version: "3.6.16"})
 		w.MustDo(action.ResizeSet{SetUID: string(w.Set().UID), From: 3, To: 0, Partition: 3})
 		w.Settle()
@@ -137,7 +138,7 @@ func TestABackupOnAVolumeIsRestored(t *testing.T) {
 		url := reconcilertest.StoredBackup(w.T, func(m *backup.Manifest) { m.ClusterID, m.EtcdVersion = "c1", "3.6.16" })
 		begin := action.BeginRecovery{OneShot: "x", ClusterID: "c1", Member: "orders-1", ObjectURL: url, Version: "3.6.16"}
 		backuptest.WantError(t, w.Do(begin), "name a PersistentVolumeClaim that has the files in podAccess.claimName")
-		w.Wish.Spec.Backup.Destination.PodAccess.ClaimName = "backups"
+		w.Wish.Spec.Backup.Destination.PodAccess.ClaimName, w.Wish.Spec.Recovery.ObjectURL = "backups", url
 		w.MustDo(begin)
 		w.MustDo(action.ResizeSet{SetUID: string(w.Set().UID), From: 3, To: 0, Partition: 3})
 		w.Settle()

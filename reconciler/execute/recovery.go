@@ -49,20 +49,19 @@ func (e *Executor) rest(ctx context.Context, g *record.Recovering, store backup.
 	return err
 }
 
-// offeredBy is the backup of a recovery as its restore is to read it.
-func offeredBy(g record.Recovering) stores.Offered {
-	return stores.Offered{ObjectURL: g.ObjectURL, Credentials: g.Credentials, Pod: g.PodAccess}
-}
-
 // offerBackup writes the Secret by which the restore finds its backup, and says how it is
-// to read it.
-func (e *Executor) offerBackup(ctx context.Context, v *observe.View, g record.Recovering, as stores.Offered) (stores.Way, error) {
+// to read it: as Git says, for the record may be anybody's. renew says that a pod has been
+// given a signed URL, and waits for another one.
+func (e *Executor) offerBackup(ctx context.Context, v *observe.View, g record.Recovering, renew bool) (stores.Way, error) {
 	if g.ObjectURL == "" {
 		return stores.Way{}, nil
 	}
-	store, err := e.Stores.OpenWith(ctx, v.Cluster.Metadata.Namespace, g.Credentials, g.ObjectURL)
+	store, as, err := e.Stores.InGit(ctx, v.Cluster, g.ObjectURL)
 	if err != nil {
-		return stores.Way{}, err
+		return stores.Way{}, fmt.Errorf("offer the backup of the restore: %w", err)
+	}
+	if renew {
+		as = stores.Offered{ObjectURL: as.ObjectURL}
 	}
 	c := v.Cluster.Metadata
 	secret := corev1ac.Secret(jobs.RestoreName(c.Name, g), c.Namespace).WithLabels(map[string]string{naming.LabelRestoreOf: c.Name})
@@ -76,7 +75,7 @@ func (e *Executor) KeepOffered(ctx context.Context, v *observe.View) error {
 	}
 	g, c := *v.Record.Recovering, v.Cluster.Metadata
 	return e.Stores.KeepOffered(ctx, c.Namespace, jobs.RestoreName(c.Name, g), e.Now(), e.Lease, func() error {
-		if _, err := e.offerBackup(ctx, v, g, stores.Offered{ObjectURL: g.ObjectURL}); err != nil {
+		if _, err := e.offerBackup(ctx, v, g, true); err != nil {
 			return fmt.Errorf("sign the URL of the backup again for the restore that is under way: %w", err)
 		}
 		return nil
@@ -138,11 +137,11 @@ func adoptRecovery(ctx context.Context, e *Executor, v *observe.View, a action.A
 	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.AdoptRecovery(a) })
 }
 
-// markKept notes on a claim, where there is one, that its volume keeps what is left of a lost
-// cluster.
+// markKept notes on a claim of the cluster, where there is one, that its volume keeps what is
+// left of a lost one. The claims of others, whom the record may name, are left alone.
 func markKept(ctx context.Context, e *Executor, v *observe.View, claim, lost string) error {
 	live, err := kube.FoundOrNil(e.Kube.CoreV1().PersistentVolumeClaims(v.Cluster.Metadata.Namespace).Get(ctx, claim, metav1.GetOptions{}))
-	if err != nil || live == nil || live.Annotations[naming.AnnotationKeeps] == lost {
+	if err != nil || live == nil || !naming.Owns(live, v.Cluster.EtcdCluster) || live.Annotations[naming.AnnotationKeeps] == lost {
 		return err
 	}
 	return e.patchClaim(ctx, live, map[string]string{naming.AnnotationKeeps: lost}, nil)
@@ -214,11 +213,11 @@ func (e *Executor) restoreVolume(ctx context.Context, v *observe.View, a action.
 			return err
 		}
 	}
-	way, err := e.offerBackup(ctx, v, *g, offeredBy(*g))
+	way, err := e.offerBackup(ctx, v, *g, false)
 	if err != nil {
 		return err
 	}
-	return e.Jobs.Start(ctx, jobs.RenderRestore(v.Cluster, v.Set, e.Options.GuardImage, a.Claim, *g, way))
+	return e.Jobs.Start(ctx, jobs.OfRestore(v.Cluster), jobs.RenderRestore(v.Cluster, v.Set, e.Options.GuardImage, a.Claim, *g, way))
 }
 
 // wantUnused wants no member's pod, nor any other but the Job's own that could write to
@@ -253,7 +252,7 @@ func (e *Executor) endRecovery(ctx context.Context, v *observe.View, a action.En
 	}
 	if g := rec.Recovering; g != nil && g.OneShot == a.OneShot && rec.ClusterID == g.NewClusterID {
 		for _, name := range jobs.RestoreNames(v.Cluster.Metadata.Name, *g) {
-			if err := e.Jobs.Remove(ctx, v.Cluster.Metadata.Namespace, name); err != nil {
+			if err := e.Jobs.Remove(ctx, jobs.OfRestore(v.Cluster), name); err != nil {
 				return fmt.Errorf("end the recovery: %w", err)
 			}
 		}

@@ -2,14 +2,18 @@ package jobs
 
 import (
 	"context"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/reconciler/desired"
@@ -30,7 +34,46 @@ func NewName(q desired.Backup, noun string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return q.Metadata.Name[:min(40, len(q.Metadata.Name))] + "-" + noun + "-" + random, nil
+	return namePrefix(q, noun) + random, nil
+}
+
+func namePrefix(q desired.Backup, noun string) string {
+	return q.Metadata.Name[:min(40, len(q.Metadata.Name))] + "-" + noun + "-"
+}
+
+// IsName reports whether NewName can have made a name. Records tell the names of Jobs, and
+// whoever may write ConfigMaps may write a record.
+func IsName(q desired.Backup, noun, name string) bool {
+	random, ok := strings.CutPrefix(name, namePrefix(q, noun))
+	raw, err := hex.DecodeString(random)
+	return ok && err == nil && len(raw) == 4
+}
+
+// Of says which object of Git's a Job is for, and the Secret of its name: both carry a
+// label with its name, and go with its record. A Job found by name that is not so marked
+// is not quorate's: it is not followed, and not removed.
+type Of struct {
+	Namespace, Label, Name string
+	// Record is the UID of the record that it goes with, "" for none.
+	Record types.UID
+}
+
+// OfRestore are the Jobs that restore a backup into a cluster.
+func OfRestore(c desired.Cluster) Of {
+	return Of{Namespace: c.Metadata.Namespace, Label: naming.LabelRestoreOf, Name: c.Metadata.Name}
+}
+
+// OfRequest are the Jobs of a backup or schedule: those that take a backup, or those of its
+// restore drills, by the label.
+func OfRequest(q desired.Backup, label string, owner types.UID) Of {
+	return Of{Namespace: q.Metadata.Namespace, Label: label, Name: q.Metadata.Name, Record: owner}
+}
+
+// ErrForeign says that something that was found by name is not what the name was given to.
+var ErrForeign = errors.New("it is not quorate's: it lacks the label or the owner of those that quorate makes for this object; it is left alone: delete or rename it")
+
+func (o Of) marks(live metav1.Object) bool {
+	return kube.Marked(live, map[string]string{o.Label: o.Name}, o.Record)
 }
 
 // Job is what the Jobs of a backup and of a schedule have in common.
@@ -62,9 +105,13 @@ func (j Job) render(app, label string, limit, kept time.Duration, pod corev1.Pod
 type Client struct{ Kube kubernetes.Interface }
 
 // Read reads a Job from the API server itself, nil where there is none: Jobs are no
-// part of a cluster's daily life, and not watched.
-func (j Client) Read(ctx context.Context, namespace, name string) (*batchv1.Job, error) {
-	job, err := kube.FoundOrNil(j.Kube.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{}))
+// part of a cluster's daily life, and not watched. The error is ErrForeign for one that is
+// not of that object.
+func (j Client) Read(ctx context.Context, of Of, name string) (*batchv1.Job, error) {
+	job, err := kube.FoundOrNil(j.Kube.BatchV1().Jobs(of.Namespace).Get(ctx, name, metav1.GetOptions{}))
+	if err == nil && job != nil && !of.marks(job) {
+		err = ErrForeign
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read Job %s: %w", name, err)
 	}
@@ -112,22 +159,33 @@ func (j Client) Running(ctx context.Context, label string) (n int, err error) {
 	return n, nil
 }
 
-// Start creates a Job; one that is there is left as it is.
-func (j Client) Start(ctx context.Context, job *batchv1.Job) error {
+// Start creates a Job; one of that object that is there is left as it is.
+func (j Client) Start(ctx context.Context, of Of, job *batchv1.Job) error {
 	_, err := j.Kube.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: naming.FieldManager})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	if apierrors.IsAlreadyExists(err) {
+		_, err = j.Read(ctx, of, job.Name)
+	}
+	if err != nil {
 		return fmt.Errorf("create Job %s: %w", job.Name, err)
 	}
 	return nil
 }
 
-// Remove deletes a Job and the Secret of its name, which nothing else has.
-func (j Client) Remove(ctx context.Context, namespace, name string) error {
-	err := j.Kube.BatchV1().Jobs(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+// Remove deletes a Job and the Secret of its name, exactly those that were found to be of
+// that object. What else has the name stays.
+func (j Client) Remove(ctx context.Context, of Of, name string) error {
+	jobs, secrets := j.Kube.BatchV1().Jobs(of.Namespace), j.Kube.CoreV1().Secrets(of.Namespace)
+	job, err := kube.FoundOrNil(jobs.Get(ctx, name, metav1.GetOptions{}))
+	if err == nil && job != nil && of.marks(job) {
+		err = jobs.Delete(ctx, name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(job.UID)), PropagationPolicy: new(metav1.DeletePropagationBackground)})
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete Job %s: %w", name, err)
 	}
-	err = j.Kube.CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	secret, err := kube.FoundOrNil(secrets.Get(ctx, name, metav1.GetOptions{}))
+	if err == nil && secret != nil && of.marks(secret) {
+		err = secrets.Delete(ctx, name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(secret.UID))})
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete Secret %s: %w", name, err)
 	}

@@ -167,11 +167,11 @@ func (o *Observer) gatherAround(ctx context.Context, g *gathered) (err error) {
 		return nil
 	}
 	// Jobs are no part of a cluster's daily life, and not watched.
-	ns, name := g.cluster.Metadata.Namespace, jobs.RestoreName(g.cluster.Metadata.Name, *rec.Recovering)
-	if g.job, err = o.Jobs.Read(ctx, ns, name); err != nil || g.job == nil {
+	name := jobs.RestoreName(g.cluster.Metadata.Name, *rec.Recovering)
+	if g.job, err = o.Jobs.Read(ctx, jobs.OfRestore(g.cluster), name); err != nil || g.job == nil {
 		return err
 	}
-	g.jobPods, err = o.Jobs.Pods(ctx, ns, name)
+	g.jobPods, err = o.Jobs.Pods(ctx, g.cluster.Metadata.Namespace, name)
 	return err
 }
 

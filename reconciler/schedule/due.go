@@ -127,7 +127,7 @@ func (p Past) leftOut(line cron.Schedule, delay time.Duration) string {
 
 // retry is when a failed backup may be tried again, the zero time without one.
 func (p Past) retry() time.Time {
-	if p.Failures == 0 {
+	if p.Failures <= 0 { // a record may say anything
 		return time.Time{}
 	}
 	return p.FailedAt.Add(min(retryFirst<<min(p.Failures-1, 10), retryMost))

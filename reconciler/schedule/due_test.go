@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -194,4 +195,18 @@ func TestNothingIsForgottenAndNothingTwice(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(1, 2000).Draw(t, "away")) * time.Minute)
 		}
 	})
+}
+
+// 472: a record may say anything of failures, also less than none.
+func TestFailuresBelowZeroAreNone(t *testing.T) {
+	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	for _, failures := range []int{-1, -64, math.MinInt} {
+		past := Past{Since: now.Add(-time.Hour), Failures: failures, FailedAt: now}
+		if d := Once(past, false, now); !d.Now {
+			t.Errorf("%d: %+v", failures, d)
+		}
+		if d, err := Next(schema.BackupScheduleSpec{Schedule: "*/10 * * * *"}, "k", past, now); err != nil || !d.Now {
+			t.Errorf("%d: %+v, %v", failures, d, err)
+		}
+	}
 }

@@ -3,13 +3,13 @@ package scheduler
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -23,22 +23,63 @@ import (
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/schedule"
 	"github.com/quorate/quorate/reconciler/stores"
+	"github.com/quorate/quorate/schema/release"
 )
 
 // driller restores backups on trial.
 type driller struct{ *Scheduler }
 
 // drillImage is an etcd of the very release that gave the backup, from where the
-// cluster's own images come.
-func (s driller) drillImage(q desired.Backup, version string) string {
+// cluster's own images come. What the manifest says of it must be a release, for a tag of
+// any other form is another image.
+func (s driller) drillImage(q desired.Backup, m backup.Manifest) (string, error) {
+	v, err := release.Parse(m.EtcdVersion)
+	if err != nil {
+		return "", fmt.Errorf("which etcd has given the backup %s is not clear from its manifest, so that none is started on it: %w; look at who writes to the store, and take a new backup", m.Object, err)
+	}
+	version := v.String()
 	c, named := s.Clusters.Get(q.Metadata.Namespace + "/" + q.Spec.Source.ClusterName)
 	if !named || len(c.Problems) > 0 {
-		return cmp.Or(s.Options.Render.Repository, manifests.DefaultRepository) + ":v" + version
+		return cmp.Or(s.Options.Render.Repository, manifests.DefaultRepository) + ":v" + version, nil
 	}
 	if c.Spec.Version != version {
 		c.Spec.Version, c.Spec.Image.Digest = version, ""
 	}
-	return manifests.Image(c.EtcdCluster, s.Options.Render)
+	return manifests.Image(c.EtcdCluster, s.Options.Render), nil
+}
+
+// backupOf is the backup of a drill, in its store, with its URL there and its manifest: the one
+// that Git names in spec.verify.again, else one of the schedule's cluster that lies where Git
+// puts these. Of what else the record may name nothing is signed, read or noted.
+func (s driller) backupOf(ctx context.Context, q desired.Backup, d *begunDrill) (store backup.Store, objectURL string, m backup.Manifest, err error) {
+	again, place := q.Schedule.Verify.Again, stores.Place{}
+	named := again != "" && again == d.Again
+	if named {
+		objectURL = s.inStore(q, again)
+	} else if place, err = s.place(q); err == nil {
+		objectURL, err = place.At(d.URL)
+	}
+	if err == nil {
+		store, err = s.Stores.Open(ctx, q.Metadata.Namespace, s.effective(q), objectURL)
+	}
+	if err == nil {
+		m, err = store.ReadManifest(ctx, objectURL)
+	}
+	if err == nil && !named {
+		err = place.Owns(m)
+	}
+	if err == nil && d.Again != "" && m.Schedule != q.Name() {
+		err = fmt.Errorf("spec.verify.again: the backup at %s is not one of this schedule: name one that the schedule has taken", m.Object)
+	}
+	if errors.Is(err, stores.ErrForeign) {
+		err = fmt.Errorf("%w; nothing of it is given out, and the next backup is restored on trial: to have this one restored, name it in spec.verify.again", err)
+	}
+	return store, objectURL, m, err
+}
+
+// drillOf are the Jobs of a schedule's drills.
+func drillOf(q desired.Backup, k *kept) jobs.Of {
+	return jobs.OfRequest(q, naming.LabelDrillOf, k.live.UID)
 }
 
 // drillLook is the time between two looks at a drill that is under way.
@@ -114,6 +155,9 @@ func drillAt(q desired.Backup, k Record, now time.Time) (time.Time, error) {
 // asks for. Its Job is named in the record before it exists, so that the next process
 // finds it, or makes it.
 func (s driller) beginDrill(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
+	if _, err := s.place(q); errors.Is(err, errUnclear) {
+		return s.waitsFor(q, "the restore drill that is due: "+err.Error(), s.Options.Resync)
+	}
 	// Those that are being started have no Job yet that could be counted.
 	others := int(s.starting.Add(1)) - 1
 	defer s.starting.Add(-1)
@@ -124,7 +168,7 @@ func (s driller) beginDrill(ctx context.Context, q desired.Backup, k *kept) (tim
 	if running += others; running >= s.Options.MaxDrills {
 		return s.waitsFor(q, fmt.Sprintf("%d other restore drills are under way, and --max-drills allows no more", running), placeWait)
 	}
-	name, err := jobs.NewName(q, "drill")
+	name, err := jobs.NewName(q, nounDrill)
 	if err != nil {
 		return 0, err
 	}
@@ -154,19 +198,16 @@ func (s driller) inStore(q desired.Backup, objectURL string) string {
 // keeps it from that is no word about the backup.
 func (s driller) makeDrill(ctx context.Context, q desired.Backup, k *kept) error {
 	d, ns := k.record.Drill, q.Metadata.Namespace
-	store, err := s.Stores.Open(ctx, ns, s.effective(q), d.URL)
-	if err != nil {
+	store, objectURL, m, err := s.backupOf(ctx, q, d)
+	switch {
+	case errors.Is(err, errUnclear):
+		return err
+	case err != nil:
 		return s.drillUnclear(ctx, q, k, err.Error())
 	}
-	m, err := store.ReadManifest(ctx, d.URL)
-	if err != nil {
-		return s.drillUnclear(ctx, q, k, err.Error())
-	}
-	if d.Again != "" && m.Schedule != q.Name() {
-		return s.drillUnclear(ctx, q, k, fmt.Sprintf("spec.verify.again: the backup at %s is not one of this schedule: name one that the schedule has taken", m.Object))
-	}
-	b, err := m.Verified(q.Schedule.Verify.Decryption, "spec.verify.decryption.secretName")
-	if err != nil {
+	image, errImage := s.drillImage(q, m)
+	b, errKey := m.Verified(q.Schedule.Verify.Decryption, "spec.verify.decryption.secretName")
+	if err := cmp.Or(errImage, errKey); err != nil {
 		return s.drillUnclear(ctx, q, k, err.Error())
 	}
 	var set *appsv1.StatefulSet
@@ -178,17 +219,13 @@ func (s driller) makeDrill(ctx context.Context, q desired.Backup, k *kept) error
 	if err := s.Lease(); err != nil {
 		return err
 	}
-	owner := ownerReference(k)
 	to := s.effective(q)
-	way, err := s.offerDrill(ctx, q, k, store, stores.Offered{ObjectURL: d.URL, Credentials: to.Credentials.SecretName, Pod: to.PodAccess})
+	way, err := s.offerDrill(ctx, q, k, store, stores.OfferedBy(to, objectURL))
 	if err != nil {
 		return s.drillUnclear(ctx, q, k, err.Error())
 	}
-	job := jobs.RenderDrill(jobs.Job{Name: d.Job, For: q, Owner: owner}, b, jobs.DrillImages{Quorate: s.Options.Render.GuardImage, Etcd: s.drillImage(q, m.EtcdVersion)}, set, way)
-	if _, err := s.Kube.BatchV1().Jobs(ns).Create(ctx, job, metav1.CreateOptions{FieldManager: naming.FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create Job %s: %w", d.Job, err)
-	}
-	return nil
+	job := jobs.RenderDrill(jobs.Job{Name: d.Job, For: q, Owner: ownerReference(k)}, b, jobs.DrillImages{Quorate: s.Options.Render.GuardImage, Etcd: image}, set, way)
+	return s.Jobs.Start(ctx, drillOf(q, k), job)
 }
 
 // offerDrill writes the Secret by which a drill reads its backup.
@@ -204,9 +241,9 @@ func (s driller) offerDrill(ctx context.Context, q desired.Backup, k *kept, stor
 func (s driller) keepOffered(ctx context.Context, q desired.Backup, k *kept) error {
 	d := k.record.Drill
 	return s.Stores.KeepOffered(ctx, q.Metadata.Namespace, d.Job, s.Now(), s.Lease, func() error {
-		store, err := s.Stores.Open(ctx, q.Metadata.Namespace, s.effective(q), d.URL)
+		store, objectURL, _, err := s.backupOf(ctx, q, d)
 		if err == nil {
-			_, err = s.offerDrill(ctx, q, k, store, stores.Offered{ObjectURL: d.URL})
+			_, err = s.offerDrill(ctx, q, k, store, stores.Offered{ObjectURL: objectURL})
 		}
 		if err != nil {
 			return fmt.Errorf("sign the URL of the backup again for restore drill %s: %w", d.Job, err)
@@ -219,8 +256,11 @@ func (s driller) keepOffered(ctx context.Context, q desired.Backup, k *kept) err
 // Job is gone begins anew, for as long as a drill may take.
 func (s driller) followDrill(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
 	d, ns := k.record.Drill, q.Metadata.Namespace
-	job, err := s.Jobs.Read(ctx, ns, d.Job)
-	if err != nil {
+	job, err := s.Jobs.Read(ctx, drillOf(q, k), d.Job)
+	switch {
+	case errors.Is(err, jobs.ErrForeign):
+		return 0, s.drillUnclear(ctx, q, k, err.Error())
+	case err != nil:
 		return 0, err
 	}
 	late := s.Now().Sub(d.Since) > jobs.DrillTimeout+jobs.DrillKept
@@ -261,7 +301,10 @@ func (s driller) drillJudged(ctx context.Context, q desired.Backup, k *kept, j j
 	if j.Result.Problem != "" {
 		found.Result = j.Result.Problem
 	}
-	if err := s.storeVerdict(ctx, q, k, &d, found); err != nil {
+	switch err := s.storeVerdict(ctx, q, k, &d, found); {
+	case errors.Is(err, stores.ErrForeign):
+		return s.drillUnclear(ctx, q, k, err.Error())
+	case err != nil:
 		return err
 	}
 	done := &doneDrill{Object: desired.WithoutQuery(d.URL), Backup: d.Backup, Time: d.Since, Seconds: took.Seconds(), Result: found.Result}
@@ -310,7 +353,7 @@ func (s driller) endDrill(ctx context.Context, q desired.Backup, k *kept) error 
 	if err := s.writeRequest(ctx, q, k); err != nil {
 		return err
 	}
-	return s.Jobs.Remove(ctx, q.Metadata.Namespace, name)
+	return s.Jobs.Remove(ctx, drillOf(q, k), name)
 }
 
 // reportDrill tells of a drill that was judged.

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -44,7 +45,7 @@ func (s *Scheduler) startJob(ctx context.Context, q desired.Backup, k *kept, fro
 	if _, err := s.Stores.Open(ctx, q.Metadata.Namespace, to, begun.URL); err != nil {
 		return s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.ClusterName(), err))
 	}
-	name, err := jobs.NewName(q, "backup")
+	name, err := jobs.NewName(q, nounBackup)
 	if err != nil {
 		return err
 	}
@@ -66,9 +67,12 @@ func (s *Scheduler) startJob(ctx context.Context, q desired.Backup, k *kept, fro
 // pollJob looks how far the Job of a backup is. When it has ended, or is gone,
 // the manifest says how; before, nothing of what it does is touched.
 func (s *Scheduler) pollJob(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
-	name, ns := k.record.Begun.Job, q.Metadata.Namespace
-	job, err := s.Jobs.Read(ctx, ns, name)
-	if err != nil {
+	name, ns, of := k.record.Begun.Job, q.Metadata.Namespace, jobs.OfRequest(q, naming.LabelBackupOf, k.live.UID)
+	job, err := s.Jobs.Read(ctx, of, name)
+	switch {
+	case errors.Is(err, jobs.ErrForeign):
+		return s.settleWith(ctx, q, k, err.Error())
+	case err != nil:
 		return 0, err
 	}
 	pods, err := s.Jobs.Pods(ctx, ns, name)
@@ -80,11 +84,11 @@ func (s *Scheduler) pollJob(ctx context.Context, q desired.Backup, k *kept) (tim
 	switch {
 	case under && since > jobStarts && !jobs.Started(pods):
 		said = fmt.Sprintf("its Job did not start within %s: %s", jobStarts, cmp.Or(said, "its pod waits for a node"))
-		if err := s.removeJob(ctx, ns, name); err != nil {
+		if err := s.removeJob(ctx, of, name); err != nil {
 			return 0, err
 		}
 	case under && !s.namesPlace(q, *k.record.Begun): // what it has stored is settled when its pod is gone
-		return pollJobEvery, s.removeJob(ctx, ns, name)
+		return pollJobEvery, s.removeJob(ctx, of, name)
 	case under:
 		if said != "" {
 			return s.waitsFor(q, "Job "+name+": "+said, pollJobEvery)
@@ -93,16 +97,16 @@ func (s *Scheduler) pollJob(ctx context.Context, q desired.Backup, k *kept) (tim
 	case job == nil && len(pods) > 0 && since < backup.Timeout:
 		return pollJobEvery, nil // it was deleted, and may still write
 	}
-	if err := s.settleWith(ctx, q, k, cmp.Or(said, "its Job "+name+" ended without a word, or is gone")); err != nil {
-		return 0, err
+	if wait, err := s.settleWith(ctx, q, k, cmp.Or(said, "its Job "+name+" ended without a word, or is gone")); err != nil || wait > 0 {
+		return wait, err
 	}
-	return 0, s.Jobs.Remove(ctx, ns, name)
+	return 0, s.Jobs.Remove(ctx, of, name)
 }
 
 // removeJob removes a Job that has not ended.
-func (s *Scheduler) removeJob(ctx context.Context, namespace, name string) error {
+func (s *Scheduler) removeJob(ctx context.Context, of jobs.Of, name string) error {
 	if err := s.Lease(); err != nil {
 		return err
 	}
-	return s.Jobs.Remove(ctx, namespace, name)
+	return s.Jobs.Remove(ctx, of, name)
 }

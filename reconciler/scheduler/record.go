@@ -194,6 +194,9 @@ func (k *Record) failed(err error, now time.Time) {
 type kept struct {
 	record Record
 	live   *corev1.ConfigMap
+	// disbelieved says that the record had what quorate has not written, and is to be
+	// written without.
+	disbelieved bool
 }
 
 // RecordName is the ConfigMap of a request.
@@ -237,6 +240,9 @@ func (s *Scheduler) readRequest(ctx context.Context, q desired.Backup) (*kept, e
 	if k.record.FormatVersion > requestFormat {
 		return bad(fmt.Sprintf("format %d was written by a newer quorate", k.record.FormatVersion), "run the newer one")
 	}
+	what := k.record.disbelieve(q)
+	k.disbelieved = len(what) > 0
+	s.reportDisbelieved(q, k, what)
 	return k, nil
 }
 

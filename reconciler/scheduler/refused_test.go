@@ -63,7 +63,7 @@ func startLocker(t *testing.T, backups int, edits ...func(*schema.BackupSchedule
 	})...)
 	l.pass() // makes the record
 	for n := range backups {
-		m := backup.Manifest{Schedule: l.q.Name(), ScheduleUID: string(l.live().UID), ClusterID: "feed", Time: l.time(n), Revision: int64(n + 1)}
+		m := backup.Manifest{Namespace: "shop", Name: "orders", Schedule: l.q.Name(), ScheduleUID: string(l.live().UID), ClusterID: "feed", Time: l.time(n), Revision: int64(n + 1)}
 		saved, err := backup.Store{}.Save(t.Context(), l.url(fmt.Sprint(n, ".db")), bytes.NewReader(backuptest.Snapshot(4096)), m)
 		if err != nil {
 			t.Fatal(err)

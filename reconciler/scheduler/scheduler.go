@@ -225,7 +225,7 @@ func (s *Scheduler) Pass(ctx context.Context, q desired.Backup) (wait time.Durat
 
 // step takes the one step of a pass.
 func (s *Scheduler) step(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
-	if k.record.begin(q, s.Now()) {
+	if k.record.begin(q, s.Now()) || k.disbelieved {
 		return 0, s.writeRequest(ctx, q, k)
 	}
 	s.measure(q, k.record)
@@ -240,7 +240,7 @@ func (s *Scheduler) step(ctx context.Context, q desired.Backup, k *kept) (time.D
 	case begun != nil && begun.Job != "" && !begun.Failed:
 		return s.pollJob(ctx, q, k)
 	case begun != nil && (!begun.Failed || due.Now):
-		return 0, s.settle(ctx, q, k)
+		return s.settle(ctx, q, k)
 	case due.Now:
 		return s.take(ctx, q, k, due)
 	case k.record.Drill != nil:

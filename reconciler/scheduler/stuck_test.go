@@ -129,17 +129,13 @@ func TestAPlaceThatGitNoLongerNamesKeepsNoBackupBack(t *testing.T) {
 	}
 }
 
-// 172: one that came to its end at the old place, and was not recorded, is not lost: it is
-// found there with the credentials of then, and told.
-func TestAGoodBackupAtTheOldPlaceIsFound(t *testing.T) {
+// 172, 471: one that came to its end at the old place, and was not recorded, is not lost: it
+// stays there, and it is told where. What Git no longer names is not asked for by the word
+// of a record.
+func TestAGoodBackupAtTheOldPlaceIsTold(t *testing.T) {
 	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
 		old, now, q := madeDirectory(w, "old"), madeDirectory(w, "now"), clustertest.Once()
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "old", Namespace: "shop"}, Data: map[string][]byte{}}
-		if _, err := w.API.CoreV1().Secrets("shop").Create(w.Context(), secret, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
 		q.Spec.Destination.ObjectURLTemplate = "file://" + old + "/{{ .UID }}.db?root=" + old
-		q.Spec.Destination.Credentials.SecretName = "old"
 		// The third write is that of a good backup.
 		w.PassUntilKilled(w.KillAt(3, false), q)
 		if n := len(w.Manifests()); n != 1 || w.RequestRecord(q).Begun == nil {
@@ -147,13 +143,12 @@ func TestAGoodBackupAtTheOldPlaceIsFound(t *testing.T) {
 		}
 		found := w.Manifests()[0]
 		q.Spec.Destination.ObjectURLTemplate = "file://" + now + "/{{ .UID }}.db?root=" + now
-		q.Spec.Destination.Credentials.SecretName = "gone"
 		w.MustPassRequests(q, 10*time.Second)
-		if told := w.Lines("backup taken", "url"); len(told) != 1 || told[0] != found.Object {
+		if told := w.Lines("backup given up", "url"); len(told) != 1 || told[0] != found.Object {
 			t.Errorf("told of %q, want %s\n%s", told, found.Object, w.Log)
 		}
-		if k := w.RequestRecord(q); len(k.Done) != 1 || !strings.Contains(k.Problem, "the Secret shop/gone") {
-			t.Errorf("%+v", k)
+		if k := w.RequestRecord(q); len(k.Done) != 1 || k.Last.Object == found.Object || k.Failures != 0 || len(w.Manifests()) != 2 {
+			t.Errorf("%d backups, %+v", len(w.Manifests()), k)
 		}
 	})
 }

@@ -166,56 +166,67 @@ func manifestFor(q desired.Backup, from source, k *kept) backup.Manifest {
 
 // settle finds out how a backup ended that was begun and never noted. The manifest
 // is written last, so that it is there exactly when the backup is good.
-func (s *Scheduler) settle(ctx context.Context, q desired.Backup, k *kept) error {
+func (s *Scheduler) settle(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
 	return s.settleWith(ctx, q, k, "quorate ended while it took this backup")
 }
 
 // settleWith is settle with what is known of why there may be no manifest. Where the store
 // that Git names cannot tell, it is asked again with the next try, which needs it, too.
-// What began at a place that Git no longer names is asked for there once, and keeps no
-// backup back; nor does a manifest that makes no sense.
-func (s *Scheduler) settleWith(ctx context.Context, q desired.Backup, k *kept, why string) error {
+// What is not where Git puts the backups of this object is given up, and nothing of it
+// read or removed; so is a manifest that makes no sense. Neither keeps a backup back.
+func (s *Scheduler) settleWith(ctx context.Context, q desired.Backup, k *kept, why string) (time.Duration, error) {
 	begun, named := *k.record.Begun, s.namesPlace(q, *k.record.Begun)
 	m, err := s.endOf(ctx, q, begun)
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return 0, ctx.Err()
 	case err == nil:
-		return s.requestDone(ctx, q, k, m, m.Time)
+		return 0, s.requestDone(ctx, q, k, m, m.Time)
+	case errors.Is(err, errUnclear):
+		return s.waitsFor(q, "how the backup ended that was begun is not known yet: "+err.Error(), s.Options.Resync)
 	case errors.Is(err, backup.ErrNotFound):
 		err = errors.New(why)
-	case named && !backup.Unreadable(err):
-		return s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.ClusterName(), err))
+	case named && !backup.Unreadable(err) && !errors.Is(err, stores.ErrForeign):
+		return 0, s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.ClusterName(), err))
 	default:
+		named = named && !errors.Is(err, stores.ErrForeign)
 		s.reportGivenUp(q, k, err)
 	}
 	k.record.Begun = nil
 	if begun.Failed || !named || begun.SpecHash != q.Hash() {
-		return s.writeRequest(ctx, q, k)
+		return 0, s.writeRequest(ctx, q, k)
 	}
-	return s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.ClusterName(), err))
+	return 0, s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.ClusterName(), err))
 }
 
-// endOf is the manifest of a backup that was begun, read where it was begun. Where there
-// is none, what it left is removed.
-func (s *Scheduler) endOf(ctx context.Context, q desired.Backup, begun begunBackup) (backup.Manifest, error) {
-	with := s.effective(q).Credentials.SecretName
-	if begun.To != nil {
-		with = begun.To.SecretName
+// endOf is the manifest of a backup that was begun, read as Git says that its place is
+// reached. Where there is none, what it left is removed.
+func (s *Scheduler) endOf(ctx context.Context, q desired.Backup, begun begunBackup) (m backup.Manifest, err error) {
+	place, err := s.place(q)
+	if err == nil {
+		err = place.Gives(begun.URL)
 	}
-	store, err := s.Stores.OpenWith(ctx, q.Metadata.Namespace, with, begun.URL)
 	if err != nil {
-		return backup.Manifest{}, err
+		return m, err
 	}
-	m, err := store.ReadManifest(ctx, begun.URL)
-	if errors.Is(err, backup.ErrNotFound) {
-		s.Stores.Discard(ctx, q.Metadata.Namespace, with, q.Key(), begun.URL)
+	secret := s.effective(q).Credentials.SecretName
+	store, err := s.Stores.OpenWith(ctx, q.Metadata.Namespace, secret, begun.URL)
+	if err != nil {
+		return m, err
+	}
+	m, err = store.ReadManifest(ctx, begun.URL)
+	switch {
+	case errors.Is(err, backup.ErrNotFound):
+		s.Stores.Discard(ctx, place, secret, q.Key(), begun.URL)
+	case err == nil:
+		err = place.Owns(m)
 	}
 	return m, err
 }
 
-// namesPlace reports whether Git still names the place of a backup that was begun. While
-// the file of its cluster cannot be read, nobody knows better.
+// namesPlace reports whether Git still says of the place of a backup that was begun what it
+// said then, as far as the record tells. While the file of its cluster cannot be read,
+// nobody knows better.
 func (s *Scheduler) namesPlace(q desired.Backup, begun begunBackup) bool {
 	if begun.To == nil { // it was begun by an earlier version
 		return begun.SpecHash == q.Hash()

@@ -22,8 +22,9 @@ const maxVerdicts = 100
 // search for a backup to restore knows. Where the store refuses that, by a lock, a
 // retention policy or for want of a right, the schedule's record keeps it.
 func (s driller) storeVerdict(ctx context.Context, q desired.Backup, k *kept, d *begunDrill, found backup.Drill) error {
-	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, s.effective(q), d.URL)
+	store, objectURL, _, err := s.backupOf(ctx, q, d)
 	if err == nil {
+		d.URL = objectURL
 		err = s.Lease()
 	}
 	if err == nil {

@@ -2,6 +2,7 @@ package stores
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
@@ -151,10 +153,32 @@ func (s Stores) Offer(ctx context.Context, store backup.Store, o Offered, secret
 		data[KeyCA] = ca
 	}
 	secret.WithType(corev1.SecretTypeOpaque).WithData(data).WithAnnotations(map[string]string{naming.AnnotationOffered: now.UTC().Format(time.RFC3339)})
-	if _, err := s.Kube.CoreV1().Secrets(*secret.Namespace).Apply(ctx, secret, kube.ApplyOptions()); err != nil {
+	if err := s.applyOffer(ctx, secret); err != nil {
 		return way, fmt.Errorf("write Secret %s: %w", *secret.Name, err)
 	}
 	return way, nil
+}
+
+// applyOffer writes a Secret that offers a backup. One that is there is written only where
+// it is such an offer: its name may come from a record, which others may write, too.
+func (s Stores) applyOffer(ctx context.Context, secret *corev1ac.SecretApplyConfiguration) error {
+	secrets, owner := s.Kube.CoreV1().Secrets(*secret.Namespace), types.UID("")
+	for _, o := range secret.OwnerReferences {
+		owner = *o.UID
+	}
+	live, err := kube.FoundOrNil(secrets.Get(ctx, *secret.Name, metav1.GetOptions{}))
+	how := metav1.ApplyOptions{FieldManager: naming.FieldManager} // one that comes in between is not overwritten
+	switch {
+	case err != nil:
+		return err
+	case live != nil && !kube.Marked(live, secret.Labels, owner):
+		return errors.New("a Secret of this name exists, and is not quorate's: look at it, and delete or rename it")
+	case live != nil:
+		secret.WithUID(live.UID)
+		how = kube.ApplyOptions()
+	}
+	_, err = secrets.Apply(ctx, secret, how)
+	return err
 }
 
 const (

@@ -193,7 +193,12 @@ func TestWhatWasBegunElsewhereIsNotTidied(t *testing.T) {
 	s := storesOf(t, "")
 	log := &strings.Builder{}
 	s.Log = slog.New(slog.NewTextHandler(log, nil))
-	s.Discard(t.Context(), "shop", "", "shop/orders", "s3://backups/1.db?region=us-east-1&endpoint=http://"+a.Address)
+	template := "s3://backups/{{ .UID }}.db?region=us-east-1&endpoint=http://" + a.Address
+	place, err := stores.NewPlace(template, schema.ObjectURLData{Namespace: "shop", Name: "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Discard(t.Context(), place, "", "shop/orders", strings.Replace(template, "{{ .UID }}", "20260101T000000Z-0123ab", 1))
 	if a.Asked() > 0 || !strings.Contains(log.String(), "incomplete backup may have left an object") {
 		t.Errorf("%d requests: %s", a.Asked(), log)
 	}

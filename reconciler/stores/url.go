@@ -13,10 +13,13 @@ import (
 
 // Discard removes what a backup left that never became one. A store that does not
 // let it does not keep the next backup back: what is left costs room, and a person
-// is told where it is. So it is with one that came to its end and was not recorded.
-func (s Stores) Discard(ctx context.Context, namespace, secret, key, objectURL string) {
-	var m backup.Manifest
-	store, err := s.OpenWith(ctx, namespace, secret, objectURL)
+// is told where it is. So it is with one that came to its end and was not recorded, and
+// with one that is not at the place: a record that names it is not believed.
+func (s Stores) Discard(ctx context.Context, p Place, secret, key, objectURL string) {
+	store, m, err := backup.Store{}, backup.Manifest{}, p.Gives(objectURL)
+	if err == nil {
+		store, err = s.OpenWith(ctx, p.namespace, secret, objectURL)
+	}
 	if err == nil {
 		m, err = store.ReadManifest(ctx, objectURL)
 	}
