@@ -171,10 +171,19 @@ func (s *sandbox) networkDown(ctx context.Context) error {
 	for _, name := range slices.DeleteFunc(names, func(name string) bool { return !namespaceExists(name) }) {
 		problems = append(problems, runAll(ctx, "ip netns delete "+name))
 	}
-	if linkExists(ctx, "", hostLink) {
-		problems = append(problems, runAll(ctx, "ip link delete "+hostLink))
+	return errors.Join(append(problems, linkDown(ctx, hostLink), s.namespaceDirDown())...)
+}
+
+// linkDown removes a link of this machine. The kernel removes one by itself some time after
+// the namespace of its other end is gone, also between the two commands.
+func linkDown(ctx context.Context, link string) error {
+	if !linkExists(ctx, "", link) {
+		return nil
 	}
-	return errors.Join(append(problems, s.namespaceDirDown())...)
+	if err := runAll(ctx, "ip link delete "+link); err != nil && linkExists(ctx, "", link) {
+		return err
+	}
+	return nil
 }
 
 // namespaceDirDown removes /run/netns when the sandbox was the first to need
