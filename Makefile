@@ -25,7 +25,7 @@ help: ## List these commands
 build: ## Build bin/quorate and bin/quorate-guard
 	go build -trimpath -ldflags='-s -w' -o $(BIN)/ ./cmd/quorate ./cmd/quorate-guard
 
-unit: $(SANDBOX) sshd chromium promtool ## Test everything that needs no Kubernetes
+unit: $(SANDBOX) sshd chromium promtool jq ## Test everything that needs no Kubernetes
 	QUORATE_VERSITYGW=$$($(SANDBOX) exec-path --build versitygw) $(TEST) -timeout=40m $(PACKAGES)
 	cd test/dashboards && $(TEST) ./...
 
@@ -122,6 +122,12 @@ sshd:
 chromium:
 	@command -v chromium >/dev/null || { echo "installing chromium"; apt-get -qq update; \
 	  DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends chromium fonts-dejavu-core; }
+
+# jq is what the CI examples call, which a test runs.
+.PHONY: jq
+jq:
+	@command -v jq >/dev/null || { echo "installing jq"; apt-get -qq update; \
+	  DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends jq; }
 
 # promtool is what the tests of the alerts run; it comes with Prometheus, which the end-to-end
 # test of them starts beside an Alertmanager.

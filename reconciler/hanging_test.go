@@ -45,16 +45,7 @@ func TestBackupsThatHangHoldNoOtherCluster(t *testing.T) {
 			c.Spec.Backup.Destination.ObjectURLTemplate = "file://" + dir + "/{{ .Name }}/{{ .UID }}.db?root=" + dir
 		}
 		f.Reconfigure(func(o *reconciler.Options) { o.MaxDisrupted = 99 })
-		ctx, stop := context.WithCancel(f.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			f.R.Run(ctx)
-		}()
-		defer func() {
-			stop()
-			<-ended
-		}()
+		defer f.runs()()
 
 		wishes, requests := []desired.Cluster{}, []desired.Backup{}
 		for i, name := range stuck {
@@ -87,6 +78,20 @@ func TestBackupsThatHangHoldNoOtherCluster(t *testing.T) {
 			t.Log(f.Log)
 		}
 	})
+}
+
+// runs lets the reconciler run until end is called.
+func (f *fleet) runs() (end func()) {
+	ctx, stop := context.WithCancel(f.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.R.Run(ctx)
+	}()
+	return func() {
+		stop()
+		<-ended
+	}
 }
 
 // wait lets time pass, with the controllers acting each second.

@@ -1,7 +1,6 @@
 package reconciler_test
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -19,16 +18,7 @@ import (
 func TestAPanicHoldsWhatItIsAbout(t *testing.T) {
 	inFleet(t, []string{"users"}, func(f *fleet) {
 		f.etcds["shop/users"].Change = func(*state.Round) { panic("an answer that nobody thought of") }
-		ctx, stop := context.WithCancel(f.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			f.R.Run(ctx)
-		}()
-		defer func() {
-			stop()
-			<-ended
-		}()
+		defer f.runs()()
 		of := clustertest.Once(func(r *schema.BackupRequest) { r.Source.ClusterName = "users" })
 		f.R.SetDesired([]desired.Cluster{
 			reconciler.WishOf("orders", clustertest.SetVersion("3.6.16"), clustertest.SkipBackup), reconciler.WishOf("users"),

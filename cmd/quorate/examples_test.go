@@ -82,7 +82,7 @@ func TestExampleWorkflowsPinWhatTheyInstall(t *testing.T) {
 // with the same marker.
 func TestExampleWorkflowsChangeTheirOwnCommentOnly(t *testing.T) {
 	if _, err := exec.LookPath("jq"); err != nil {
-		t.Skip("needs jq")
+		t.Fatal("the scripts need jq, which `make jq` installs")
 	}
 	const marker = "<!-- quorate-plan part 1 -->"
 	theirs := `{"id": 1, "body": "` + marker + ` I was first", "user": {"login": "mallory"}, "author": {"id": 66}}`
@@ -113,8 +113,8 @@ func TestExampleWorkflowsChangeTheirOwnCommentOnly(t *testing.T) {
 	}
 }
 
-// commentScript is the script of a workflow that comments.
-func commentScript(t *testing.T, file string) string {
+// textsIn are the texts of a YAML file that are meant, in its order.
+func textsIn(t *testing.T, file string, meant func(text string) bool) (texts []string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -124,17 +124,23 @@ func commentScript(t *testing.T, file string) string {
 	if err := yaml.Unmarshal(data, &root); err != nil {
 		t.Fatal(err)
 	}
-	var scripts []string
 	var walk func(*yaml.Node)
 	walk = func(node *yaml.Node) {
-		if node.Kind == yaml.ScalarNode && strings.Contains(node.Value, "for part in plan/*.md") {
-			scripts = append(scripts, node.Value)
+		if node.Kind == yaml.ScalarNode && meant(node.Value) {
+			texts = append(texts, node.Value)
 		}
 		for _, child := range node.Content {
 			walk(child)
 		}
 	}
 	walk(&root)
+	return texts
+}
+
+// commentScript is the script of a workflow that comments.
+func commentScript(t *testing.T, file string) string {
+	t.Helper()
+	scripts := textsIn(t, file, func(text string) bool { return strings.Contains(text, "for part in plan/*.md") })
 	if len(scripts) != 1 {
 		t.Fatalf("%s has %d scripts that comment", file, len(scripts))
 	}
@@ -185,25 +191,9 @@ func exampleDirs(t *testing.T) []string {
 // quorateCommands are the commands of a workflow that call quorate.
 func quorateCommands(t *testing.T, file string) []string {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var root yaml.Node
-	if err := yaml.Unmarshal(data, &root); err != nil {
-		t.Fatal(err)
-	}
-	var commands []string
-	var walk func(*yaml.Node)
-	walk = func(node *yaml.Node) {
-		if node.Kind == yaml.ScalarNode && (strings.HasPrefix(node.Value, "quorate validate ") || strings.HasPrefix(node.Value, "quorate plan ")) {
-			commands = append(commands, node.Value)
-		}
-		for _, child := range node.Content {
-			walk(child)
-		}
-	}
-	walk(&root)
+	commands := textsIn(t, file, func(text string) bool {
+		return (strings.HasPrefix(text, "quorate validate ") || strings.HasPrefix(text, "quorate plan "))
+	})
 	var calls []string
 	for _, command := range commands {
 		// The name of a step is no command.

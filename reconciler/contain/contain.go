@@ -3,6 +3,7 @@
 package contain
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -20,6 +21,12 @@ type Panic struct {
 
 func (p *Panic) Error() string {
 	return fmt.Sprintf("internal error of quorate (%v, in %s): please report it; what it was about is left as it is, and tried again", p.Value, p.Where)
+}
+
+// Panicked reports whether an error is that of what panicked.
+func Panicked(err error) bool {
+	var p *Panic
+	return errors.As(err, &p)
 }
 
 // Run calls f, and returns its error, or a *Panic where it panics. What f has locked stays

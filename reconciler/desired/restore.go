@@ -12,6 +12,15 @@ func WithoutQuery(objectURL string) string {
 	return plain
 }
 
+// WithQueryOf is a URL as it is, or where it has no query, with that of another one.
+func WithQueryOf(objectURL, other string) string {
+	_, query, _ := strings.Cut(other, "?")
+	if query == "" || strings.Contains(objectURL, "?") {
+		return objectURL
+	}
+	return objectURL + "?" + query
+}
+
 // RestoreFrom is where the backups of a schedule or a cluster are.
 type RestoreFrom struct {
 	// Cluster is the name by which they were stored, Schedule the namespace/name of

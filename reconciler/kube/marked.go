@@ -5,15 +5,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quorate/quorate/reconciler/naming"
 )
 
 // Marked reports whether an object is the one that was meant by its name, which anybody can
 // give to anything: it carries these labels, and goes with that owner, "" for none.
 func Marked(live metav1.Object, labels map[string]string, owner types.UID) bool {
-	for key, value := range labels {
-		if live.GetLabels()[key] != value {
-			return false
-		}
-	}
-	return owner == "" || slices.ContainsFunc(live.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner })
+	return naming.HasLabels(live, labels) && (owner == "" || slices.ContainsFunc(live.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner }))
 }

@@ -19,8 +19,11 @@ const AnnotationHolds = "quorate.dev/holds"
 const AnnotationKeeps = "quorate.dev/keeps"
 
 // Owns reports whether an object carries the labels of what quorate makes for c.
-func Owns(live metav1.Object, c schema.EtcdCluster) bool {
-	for key, value := range OwnLabels(c) {
+func Owns(live metav1.Object, c schema.EtcdCluster) bool { return HasLabels(live, OwnLabels(c)) }
+
+// HasLabels reports whether an object carries these labels, among others.
+func HasLabels(live metav1.Object, labels map[string]string) bool {
+	for key, value := range labels {
 		if live.GetLabels()[key] != value {
 			return false
 		}

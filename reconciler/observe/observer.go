@@ -111,9 +111,10 @@ type Question struct {
 //
 // A member that stops, or leaves, after that is handed no leadership by a comparison.
 func (o *Observer) Confirm(ctx context.Context, v *View, q Question) {
-	rounds := []state.Round{o.round(ctx, v, v.stopping(q.Stops), q.Compare)}
+	endpoints := v.stopping(q.Stops)
+	rounds := []state.Round{o.round(ctx, v, endpoints, q.Compare)}
 	if q.Compare && state.Suspicious(rounds[0]) {
-		rounds = append(rounds, o.round(ctx, v, v.stopping(q.Stops), true))
+		rounds = append(rounds, o.round(ctx, v, endpoints, true))
 	}
 	before, between := &rounds[len(rounds)-1], state.Between
 	if q.Listen {

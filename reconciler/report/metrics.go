@@ -1,7 +1,6 @@
 package report
 
 import (
-	"errors"
 	"sync"
 	"time"
 
@@ -116,7 +115,7 @@ func (m *Metrics) Store(operation string, took time.Duration) {
 
 // Panicked counts a failed pass over a key of a queue, if it panicked.
 func (m *Metrics) Panicked(queue string, err error) {
-	if bug := (*contain.Panic)(nil); errors.As(err, &bug) {
+	if contain.Panicked(err) {
 		m.panics.WithLabelValues(queue).Inc()
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -187,11 +186,7 @@ func (s driller) beginDrill(ctx context.Context, q desired.Backup, k *kept) (tim
 // inStore is the URL of a backup as its store is reached: one that is given without
 // parameters has those of the schedule's own place.
 func (s driller) inStore(q desired.Backup, objectURL string) string {
-	_, query, _ := strings.Cut(s.effective(q).ObjectURLTemplate, "?")
-	if query == "" || strings.Contains(objectURL, "?") {
-		return objectURL
-	}
-	return objectURL + "?" + query
+	return desired.WithQueryOf(objectURL, s.effective(q).ObjectURLTemplate)
 }
 
 // makeDrill makes the drill's Job, and the Secret by which it reads the backup. What

@@ -229,10 +229,8 @@ func (s *Scheduler) readRequest(ctx context.Context, q desired.Backup) (*kept, e
 	bad := func(problem any, do string) (*kept, error) {
 		return nil, fmt.Errorf("record %s/%s of %s: %v; %s", live.Namespace, live.Name, q.Key(), problem, do)
 	}
-	for label, name := range recordLabels(q) {
-		if live.Labels[label] != name {
-			return bad("this ConfigMap is not quorate's", "rename it, or the document")
-		}
+	if !naming.HasLabels(live, recordLabels(q)) {
+		return bad("this ConfigMap is not quorate's", "rename it, or the document")
 	}
 	if err := json.Unmarshal([]byte(live.Data[guard.RecordFile]), &k.record); err != nil {
 		return bad(fmt.Sprintf("%s is not readable: %v", guard.RecordFile, err), "restore this ConfigMap; deleting it takes the backup once more, and forgets nothing that is in the store")

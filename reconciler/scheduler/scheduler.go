@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -217,7 +216,7 @@ func (s *Scheduler) Pass(ctx context.Context, q desired.Backup) (wait time.Durat
 		wait, err = s.step(ctx, q, k)
 		return err
 	})
-	if bug := (*contain.Panic)(nil); errors.As(err, &bug) && k.live != nil {
+	if contain.Panicked(err) && k.live != nil {
 		s.Reporter.Events.Event(k.live, corev1.EventTypeWarning, "Failed", report.Shorten(err.Error()))
 	}
 	return wait, err

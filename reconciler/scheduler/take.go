@@ -204,21 +204,9 @@ func (s *Scheduler) settleWith(ctx context.Context, q desired.Backup, k *kept, w
 func (s *Scheduler) endOf(ctx context.Context, q desired.Backup, begun begunBackup) (m backup.Manifest, err error) {
 	place, err := s.place(q)
 	if err == nil {
-		err = place.Gives(begun.URL)
+		m, err = s.Stores.Ended(ctx, place, s.effective(q).Credentials.SecretName, q.Key(), begun.URL)
 	}
-	if err != nil {
-		return m, err
-	}
-	secret := s.effective(q).Credentials.SecretName
-	store, err := s.Stores.OpenWith(ctx, q.Metadata.Namespace, secret, begun.URL)
-	if err != nil {
-		return m, err
-	}
-	m, err = store.ReadManifest(ctx, begun.URL)
-	switch {
-	case errors.Is(err, backup.ErrNotFound):
-		s.Stores.Discard(ctx, place, secret, q.Key(), begun.URL)
-	case err == nil:
+	if err == nil {
 		err = place.Owns(m)
 	}
 	return m, err

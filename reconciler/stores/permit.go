@@ -3,7 +3,6 @@ package stores
 import (
 	"fmt"
 	"net/url"
-	"strings"
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
@@ -40,11 +39,10 @@ func (s Stores) own(namespace string) string {
 // parameters of that.
 func (s Stores) At(namespace, secret, objectURL string) string {
 	own := s.own(namespace)
-	_, query, _ := strings.Cut(own, "?")
-	if secret != "" || query == "" || strings.Contains(objectURL, "?") || bucketOf(objectURL) == "" || bucketOf(objectURL) != bucketOf(own) {
+	if secret != "" || bucketOf(objectURL) == "" || bucketOf(objectURL) != bucketOf(own) {
 		return objectURL
 	}
-	return objectURL + "?" + query
+	return desired.WithQueryOf(objectURL, own)
 }
 
 // bucketOf is the bucket of an object URL with its scheme, "" for none and for files.

@@ -60,11 +60,7 @@ func (p Place) At(objectURL string) (string, error) {
 	if !p.holds(objectURL) {
 		return "", p.foreign(objectURL)
 	}
-	at := desired.WithoutQuery(objectURL)
-	if _, query, ok := strings.Cut(p.directory, "?"); ok {
-		at += "?" + query
-	}
-	return at, nil
+	return desired.WithQueryOf(desired.WithoutQuery(objectURL), p.directory), nil
 }
 
 // holds reports whether an object lies below the directory. The query of its URL is not

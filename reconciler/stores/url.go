@@ -11,24 +11,39 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// Discard removes what a backup left that never became one. A store that does not
-// let it does not keep the next backup back: what is left costs room, and a person
-// is told where it is. So it is with one that came to its end and was not recorded, and
-// with one that is not at the place: a record that names it is not believed.
+// Ended is the manifest of a backup that was begun at a place. It is written last: where there
+// is none, what the backup left is removed, and the error is backup.ErrNotFound. A store that
+// does not let it does not keep the next backup back: what is left costs room, and a person
+// is told where it is. What is not at the place is left alone, with ErrForeign.
+func (s Stores) Ended(ctx context.Context, p Place, secret, key, objectURL string) (m backup.Manifest, err error) {
+	if err := p.Gives(objectURL); err != nil {
+		return m, err
+	}
+	store, err := s.OpenWith(ctx, p.namespace, secret, objectURL)
+	if err != nil {
+		return m, err
+	}
+	m, err = store.ReadManifest(ctx, objectURL)
+	if errors.Is(err, backup.ErrNotFound) {
+		s.mayRemain(ctx, key, objectURL, store.Discard(ctx, objectURL))
+	}
+	return m, err
+}
+
+// Discard removes what a backup left that never became one, as Ended does. One that came to
+// its end and was not recorded stays, and keeps no other back.
 func (s Stores) Discard(ctx context.Context, p Place, secret, key, objectURL string) {
-	store, m, err := backup.Store{}, backup.Manifest{}, p.Gives(objectURL)
-	if err == nil {
-		store, err = s.OpenWith(ctx, p.namespace, secret, objectURL)
-	}
-	if err == nil {
-		m, err = store.ReadManifest(ctx, objectURL)
-	}
+	m, err := s.Ended(ctx, p, secret, key, objectURL)
 	switch {
 	case err == nil:
 		s.Log.Info("backup came to its end and was not recorded: it is kept", "request", key, "url", m.Object, "revision", m.Revision, "sha256", m.SHA256)
-	case errors.Is(err, backup.ErrNotFound):
-		err = store.Discard(ctx, objectURL)
+	case !errors.Is(err, backup.ErrNotFound):
+		s.mayRemain(ctx, key, objectURL, err)
 	}
+}
+
+// mayRemain tells of what could not be removed, if anything.
+func (s Stores) mayRemain(ctx context.Context, key, objectURL string, err error) {
 	if err != nil && ctx.Err() == nil {
 		s.Log.Warn("incomplete backup may have left an object", "request", key, "url", desired.WithoutQuery(objectURL), "error", err.Error())
 	}

@@ -136,10 +136,10 @@ func warnOfStore(backupURL string, insecure bool, log *slog.Logger) {
 		log.Warn("backups go into files, and no restore can read them without a volume that has these files",
 			"backup-url", backupURL, "remedy", "name a PersistentVolumeClaim with them in spec.backup.destination.podAccess.claimName of each cluster")
 	}
-	one, err := schema.ExpandObjectURL(backupURL, schema.ObjectURLData{Namespace: "any", Name: "one", Version: "1.0.0", UID: "1"})
 	if backupURL == "" {
 		return
 	}
+	one, err := schema.ExpandObjectURL(backupURL, schema.ObjectURLData{Namespace: "any", Name: "one", Version: "1.0.0", UID: "1"})
 	if err != nil {
 		log.Warn("no backup is taken at --backup-url", "error", err.Error())
 		return

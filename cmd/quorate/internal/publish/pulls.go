@@ -283,7 +283,7 @@ func (p *Pulls) propose(ctx context.Context, live Live, pull forge.Pull, applied
 		report, err = p.report(ctx, live, pull, applied)
 		return err
 	})
-	if bug := (*contain.Panic)(nil); errors.As(err, &bug) {
+	if contain.Panicked(err) {
 		return fmt.Errorf("plan pull request %d: %w", pull.Number, err)
 	}
 	if err != nil {
