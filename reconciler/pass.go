@@ -96,14 +96,30 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 	return r.take(ctx, v, p.Steps[0], asked)
 }
 
+// settling is how often members are asked once more in the pass that has compared their
+// data: they are a moment behind after that, and another pass would compare them again.
+const settling = 5
+
 // further is what to confirm next in a pass that has confirmed this much, "" for nothing:
-// each once, and the data by one comparison.
+// each once, and the data by one comparison, behind which the members settle.
 func further(v *observe.View, p decision.Plan, asked []doubt) string {
 	next := confirming(v, p)
+	if next == "" {
+		return ""
+	}
+	again := 1
 	for _, d := range asked {
-		if next == "" || d.name == next || d.compared && p.Hold.Compare {
+		switch {
+		case d.compared && p.Hold.Compare:
 			return ""
+		case d.compared:
+			again = settling
+		case d.name == next:
+			again--
 		}
+	}
+	if again <= 0 {
+		return ""
 	}
 	return next
 }

@@ -23,6 +23,22 @@ func neverEqual(s *situation.Situation) {
 	}
 }
 
+// passedOver lets the comparison do without a member, that answers again afterwards or not.
+func passedOver(ordinal int, answers bool) mutation {
+	return func(s *situation.Situation) {
+		last := len(s.Observed.Rounds) - 1
+		for i := range s.Observed.Rounds {
+			r := &s.Observed.Rounds[i]
+			if i == last {
+				r.Deep = false
+			}
+			if i < last || !answers {
+				r.Members[ordinal].Problem = "status: deadline exceeded"
+			}
+		}
+	}
+}
+
 // createdBefore is how long ago the pod of orders-2 was created, and its etcd started.
 func createdBefore(age time.Duration) mutation {
 	return func(s *situation.Situation) {
@@ -60,6 +76,9 @@ func TestCompare(t *testing.T) {
 		{name: "286: not before the first restart", change: begins, want: confirm},
 		{name: "286: compared a moment ago", change: with(commit(oldVersion), begun)},
 		{name: "286: what tells nothing is no comparison", change: with(commit(oldVersion), begun, neverEqual), want: "Confirm: the members' data could not be compared: the members have compacted at different revisions"},
+		{name: "422: without a voter that answers by now", change: with(commit(oldVersion), begun, passedOver(1, true)), want: "Confirm: the members' data could not be compared: orders-1: status: deadline exceeded"},
+		{name: "422: that a learner was left out does not matter", change: with(commit(oldVersion), begun, passedOver(1, true), looks(func(r *state.Round) { r.Members[1].Learner = true }))},
+		{name: "422: nor one that does not answer at all", change: with(commit(oldVersion), begun, passedOver(1, false))},
 		{name: "286: the data of one is compared with nothing", size: 1, change: begins},
 		{name: "286: but with that of another", size: 2, change: begins, want: confirm},
 		{name: "286: not before the second restart: etcd itself compared", change: with(second, createdBefore(time.Minute))},

@@ -193,7 +193,7 @@ func guardsBlinded() []mutant {
 			}
 		}), from: mixed},
 		{name: "health does not ask the members", breaks: "I2", table: blind("member health confirm", wellSpoken), from: mixed},
-		{name: "one look is enough", breaks: "I2", table: blind("confirm", func(s *situation.Situation) {
+		{name: "one look is enough", breaks: "I2", table: blind("confirm compare", func(s *situation.Situation) {
 			if len(s.Observed.Rounds) > 1 {
 				s.Observed.Rounds[0].Members, s.Observed.Rounds[0].Problem = s.Observed.Rounds[1].Members, s.Observed.Rounds[1].Problem
 			}

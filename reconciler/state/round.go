@@ -65,14 +65,29 @@ func (o *Observed) AssumeCompared() {
 }
 
 // Uncompared reports whether no round has compared the data, and why: "" where none has
-// tried.
+// tried. A round that has left out a voter that answers by now has compared nothing: who
+// does not answer at all is not waited for.
 func (o *Observed) Uncompared() (uncompared bool, why string) {
 	for _, r := range o.Compared() {
 		if why = r.Incomparable; why == "" {
+			why = r.leftOut(o.Round())
+		}
+		if why == "" {
 			return false, ""
 		}
 	}
 	return true, why
+}
+
+// leftOut tells of a voter that could not be asked for its data in this round, and answers
+// in the last one; "" for none.
+func (r *Round) leftOut(last *Round) string {
+	for _, m := range last.Members {
+		if then := r.ByID(m.ID); m.Problem == "" && !m.Learner && then != nil && then.Problem != "" {
+			return NameOf(m) + ": " + then.Problem
+		}
+	}
+	return ""
 }
 
 // Hashes lists the hash of each member.
