@@ -99,7 +99,7 @@ func describe(refusal error, head *object.Commit) error {
 }
 
 func rewritten(why string, head plumbing.Hash) *failure {
-	return &failure{why: why, next: "restore it, or approve " + head.String() + " if that is intended", kinds: []error{ErrRewritten}}
+	return &failure{why: why, next: "restore it, or approve " + head.String() + " if that is intended", kinds: []error{ErrRewritten}, head: Head{Commit: head.String()}}
 }
 
 // lineage are the commits that one has in its history and another has not.

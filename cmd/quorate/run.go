@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -72,7 +71,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.interval, "interval", 30*time.Second, "time between two polls of the repository")
 	flags.IntVar(&f.mass.Clusters, "max-changed-clusters", 10, "a commit that removes, deletes or changes the version of more clusters waits for approval; 0 for no limit")
 	flags.IntVar(&f.mass.Percent, "max-changed-percent", 50, "the same as part of all clusters, from three on; 0 for no limit")
-	flags.StringVar(&f.approve, "approve-commit", "", "approve a commit by its full hash, whatever its history and signatures are and however much it changes; the annotation quorate.dev/approve on the ConfigMap that the log names does the same")
+	flags.StringVar(&f.approve, "approve-commit", "", "approve one transition, FROM..TO by the full hashes of the commit in force and of the one that may follow it, or TO for whichever is in force, whatever the history and signatures are and however much it changes; it counts once, as the annotation quorate.dev/approve on the ConfigMap that the log names does")
 	flags.BoolVar(&f.insecure, "insecure-git", false, "follow a repository over http:// without signatures on its commits: whoever can change what passes on the network decides what is applied")
 	flags.StringVar(&f.listen, "listen", ":8080", "address for /metrics, /healthz and /readyz")
 	flags.StringVar(&f.page.Listen, "page-listen", "", "address for the read-only page and its API, for example 127.0.0.1:8081, which kubectl port-forward reaches; default none")
@@ -89,7 +88,7 @@ func (f *runFlags) run(ctx context.Context) error {
 	if f.interval < minInterval {
 		return fmt.Errorf("--interval is %s; give at least %s", f.interval, minInterval)
 	}
-	if err := errors.Join(f.kube.check(), checkLimits(f.mass), checkHash(f.approve)); err != nil {
+	if err := errors.Join(f.kube.check(), checkLimits(f.mass)); err != nil {
 		return err
 	}
 	clock := &daemon.ServerClock{}
@@ -127,8 +126,12 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Con
 	if err != nil {
 		return c, err
 	}
+	approved, err := f.approval()
+	if err != nil {
+		return c, err
+	}
 	c.Follow = follow.Config{
-		Repository: repository, Interval: f.interval, Limits: f.mass, Approved: f.approve, Namespace: f.lease.Namespace, Instance: instance,
+		Repository: repository, Interval: f.interval, Limits: f.mass, Approved: approved, Namespace: f.lease.Namespace, Instance: instance,
 	}
 	host, err := f.forge.open(f.repository, kube)
 	if err != nil {
@@ -176,12 +179,13 @@ func checkLimits(l follow.Limits) error {
 	return nil
 }
 
-// checkHash rejects an approval of anything but one commit.
-func checkHash(hash string) error {
-	if decoded, err := hex.DecodeString(hash); hash != "" && (err != nil || len(decoded) != 20) {
-		return fmt.Errorf("--approve-commit is %q: give all 40 digits of the commit's hash", hash)
+// approval reads --approve-commit.
+func (f *runFlags) approval() (follow.Approval, error) {
+	a, err := follow.ParseApproval(f.approve)
+	if err != nil {
+		return a, fmt.Errorf("--approve-commit: %w", err)
 	}
-	return nil
+	return a, nil
 }
 
 // logger writes to out, as do the messages of client-go.

@@ -22,6 +22,18 @@ func TestMassLimitsAreChecked(t *testing.T) {
 	}
 }
 
+// A typo in an approval ends the daemon at its start, and approves nothing.
+func TestAnApprovalIsChecked(t *testing.T) {
+	if a, err := (&runFlags{}).approval(); err != nil || a != (follow.Approval{}) {
+		t.Errorf("without the flag: %+v, %v", a, err)
+	}
+	for _, text := range []string{"main", "fedcba9", "HEAD..fedcba9876543210fedcba9876543210fedcba98"} {
+		if _, err := (&runFlags{approve: text}).approval(); err == nil || !strings.Contains(err.Error(), "--approve-commit: ") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestFlagsOfTheFleetAreChecked(t *testing.T) {
 	for _, c := range []struct {
 		instance string

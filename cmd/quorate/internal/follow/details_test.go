@@ -65,7 +65,7 @@ func TestDetailsOfTheRepository(t *testing.T) {
 		t.Errorf("the held commit is %+v", held)
 	}
 	if held.Commit != first.Commit || held.HeldCommit != f.Head() || held.Reason != heldTooManyChanges || !held.LastSuccess.After(first.LastSuccess) ||
-		!strings.HasPrefix(held.Approve, "kubectl -n quorate-system annotate --overwrite configmap quorate-git-") || !strings.HasSuffix(held.Approve, " quorate.dev/approve="+f.Head()) {
+		!strings.HasPrefix(held.Approve, "kubectl -n quorate-system annotate --overwrite configmap quorate-git-") || !strings.HasSuffix(held.Approve, " quorate.dev/approve="+first.Commit+".."+f.Head()) {
 		t.Errorf("held details are %+v", held)
 	}
 	back := f.Away()

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +28,8 @@ type Config struct {
 	Interval   time.Duration
 	// Limits bound what one commit may change without an approval.
 	Limits Limits
-	// Approved is the hash of a commit that a person has approved; "" for none.
-	Approved string
+	// Approved is what a person has approved by a flag, which outlives the transition.
+	Approved Approval
 	// Kube and Namespace are where the accepted commit is stored. Instance is the
 	// value of --instance.
 	Kube                kubernetes.Interface
@@ -41,7 +42,7 @@ type Poller struct {
 	store      store
 	interval   time.Duration
 	limits     Limits
-	approved   string // the commit that was approved last
+	approved   Approval // by the flag
 	log        *slog.Logger
 	// inForce is set once a commit is applied, be it the stored one.
 	inForce atomic.Bool
@@ -99,6 +100,7 @@ func New(c Config, log *slog.Logger, registry prometheus.Registerer) *Poller {
 	}
 	gauge("git_interval_seconds", "Time between two reads of the repository that are due, --interval.").Set(c.Interval.Seconds())
 	registry.MustRegister(p.held, p.fetches)
+	p.approved.By = "--approve-commit"
 	p.setHeld("")
 	return p
 }
@@ -114,7 +116,7 @@ func (p *Poller) Details() Details {
 	d := p.state.details()
 	d.Source, d.Reference = p.repository.Source(), p.repository.Reference()
 	if d.Reason != "" && d.HeldCommit != "" {
-		d.Approve = p.approval(d.HeldCommit)
+		d.Approve = p.approval(Approval{From: d.Commit, To: d.HeldCommit})
 	}
 	return d
 }
@@ -128,9 +130,9 @@ func (p *Poller) Lasting(now time.Time) time.Duration {
 	return 0
 }
 
-// approval returns the command that approves a commit.
-func (p *Poller) approval(commit string) string {
-	return fmt.Sprintf("kubectl -n %s annotate --overwrite configmap %s %s=%s", p.store.namespace, p.store.name, annotationApprove, commit)
+// approval returns the command that approves a transition.
+func (p *Poller) approval(a Approval) string {
+	return fmt.Sprintf("kubectl -n %s annotate --overwrite configmap %s %s=%s", p.store.namespace, p.store.name, annotationApprove, a)
 }
 
 // Target receives what the commit in force declares.
@@ -201,44 +203,49 @@ func (p *Poller) poll(ctx context.Context, target Target) error {
 		}
 		p.accepted, p.loaded = found, true
 	}
-	err := p.acceptHead(ctx, target)
+	given := p.approved
+	if p.accepted != nil && p.accepted.spent == given.String() {
+		given = Approval{}
+	}
+	err := p.acceptHead(ctx, target, given)
 	if reasonOf(err) == "" {
 		return err
 	}
 	// It may have been approved since.
-	approved, readErr := p.store.approved(ctx)
-	if readErr != nil || approved == "" || approved == p.approved {
+	given, readErr := p.store.approval(ctx)
+	held := p.heldCommit(err).Commit // unknown where the keys for signatures cannot be read
+	if to := given.at(p.commit()); readErr != nil || to == "" || held != "" && held != to {
 		return errors.Join(err, readErr)
 	}
-	p.approved = approved
-	return p.acceptHead(ctx, target)
+	return p.acceptHead(ctx, target, given)
 }
 
 // acceptHead reads the head, and stores and applies it if it is new.
-func (p *Poller) acceptHead(ctx context.Context, target Target) error {
-	trust := sources.Trust{Approved: p.approved}
-	if p.accepted != nil {
-		trust.Applied = p.accepted.snapshot.Commit
-	}
+func (p *Poller) acceptHead(ctx context.Context, target Target, given Approval) error {
+	inForce := p.commit()
+	trust := sources.Trust{Applied: inForce, Approved: given.at(inForce)}
 	began := time.Now()
 	s, err := p.repository.FetchAfter(ctx, trust)
 	p.fetches.Observe(time.Since(began).Seconds())
 	switch {
 	case err != nil:
 		return err
-	case p.accepted != nil && s.Commit == p.accepted.snapshot.Commit:
+	case s.Commit == inForce:
 		if p.inForce.Load() {
 			return nil
 		}
 		s.Signer = p.accepted.snapshot.Signer // it was verified when it was accepted, and not again
 	}
-	if p.tooManyChanges.head.Commit == s.Commit && s.Commit != p.approved {
+	if p.tooManyChanges.head.Commit == s.Commit && s.Commit != trust.Approved {
 		return p.tooManyChanges.err
 	}
 	next, set := p.parse(s)
-	if err := p.checkChanges(next); err != nil {
+	if err := p.checkChanges(next, trust.Approved); err != nil {
 		p.tooManyChanges.head, p.tooManyChanges.err = sources.Head{Commit: s.Commit, Subject: s.Subject, Author: s.Author, When: s.When}, err
 		return err
+	}
+	if s.Commit != inForce && s.Commit == trust.Approved {
+		next.approval = given
 	}
 	whole, err := p.store.save(ctx, next)
 	if err != nil {
@@ -247,10 +254,14 @@ func (p *Poller) acceptHead(ctx context.Context, target Target) error {
 	if !whole {
 		p.log.Warn("files too large to save: a restart while Git is unreachable waits until it is reachable", "commit", s.Commit)
 	}
+	if s.Commit != inForce && next.approval.To != "" {
+		p.log.Warn("approval used", "approval", next.approval.String(), "by", next.approval.By)
+	}
 	if p.accepted == nil || !p.inForce.Load() || s.Tree != p.accepted.snapshot.Tree {
 		p.apply(next, set, target)
 	}
 	p.accepted = &next
+	p.tooManyChanges.head = sources.Head{} // it was measured against the one before
 	p.state.update(func(d *Details) { d.accept(next.snapshot) })
 	return nil
 }
@@ -260,8 +271,14 @@ func (p *Poller) parse(s sources.Snapshot) (accepted, schema.Set) {
 	set := Parse(&p.parser, s)
 	next := accepted{snapshot: s, clusters: desired.Origins(set, p.clusters())}
 	var before []desired.Backup
-	if p.accepted != nil {
-		before = p.accepted.backups
+	if was := p.accepted; was != nil {
+		before, next.spent = was.backups, was.spent
+		if was.snapshot.Commit == s.Commit {
+			next.approval = was.approval
+		}
+	}
+	if p.approved.To == s.Commit {
+		next.spent = p.approved.String()
 	}
 	next.backups = desired.Backups(set, s.Commit, before)
 	return next, set
@@ -283,9 +300,9 @@ var errTooManyChanges = errors.New("mass change")
 const maxListed = 100
 
 // checkChanges holds a commit that changes too many clusters, unless it is approved.
-func (p *Poller) checkChanges(next accepted) error {
+func (p *Poller) checkChanges(next accepted, approved string) error {
 	changes, tooMany := changedClusters(p.clusters(), next.clusters, p.limits)
-	if !tooMany || next.snapshot.Commit == p.approved {
+	if !tooMany || next.snapshot.Commit == approved {
 		return nil
 	}
 	count := len(changes)
@@ -294,6 +311,14 @@ func (p *Poller) checkChanges(next accepted) error {
 	}
 	return fmt.Errorf("%w: commit %s removes, deletes or changes the version of %d of %d clusters at once: %s; revert it, or approve %[2]s if it is intended",
 		errTooManyChanges, next.snapshot.Commit, count, len(p.clusters()), strings.Join(changes, ", "))
+}
+
+// commit returns the commit that was accepted last; "" for none.
+func (p *Poller) commit() string {
+	if p.accepted == nil {
+		return ""
+	}
+	return p.accepted.snapshot.Commit
 }
 
 // clusters returns the clusters of the accepted commit.
@@ -358,7 +383,8 @@ func (p *Poller) fail(ctx context.Context, target Target, err error) {
 		p.log.ErrorContext(ctx, "fetch failed", "error", text)
 		return
 	}
-	p.log.WarnContext(ctx, "commit held", "error", text, "reason", reason, "remedy", "approve it: "+p.approval("COMMIT")+", or --approve-commit")
+	approve := p.approval(Approval{From: p.commit(), To: cmp.Or(p.heldCommit(err).Commit, "COMMIT")})
+	p.log.WarnContext(ctx, "commit held", "error", text, "reason", reason, "remedy", "approve it: "+approve+", or --approve-commit")
 }
 
 // heldCommit returns the commit that is the cause of err; none if the server or the

@@ -35,6 +35,8 @@ type followed struct {
 	kube *fake.Clientset
 	// signers may sign commits from the next restart on.
 	signers sources.Signers
+	// approved is the value of --approve-commit from the next restart on.
+	approved string
 }
 
 func follow(t *testing.T) *followed {
@@ -51,9 +53,13 @@ func (f *followed) restart() {
 	if err != nil {
 		f.Fatal(err)
 	}
+	approved, err := ParseApproval(f.approved)
+	if err != nil {
+		f.Fatal(err)
+	}
 	log, registry := slog.New(slog.NewTextHandler(f.log, nil)), prometheus.NewRegistry()
 	f.p = New(Config{
-		Repository: repository, Interval: time.Second, Limits: Limits{Clusters: 10, Percent: 50},
+		Repository: repository, Interval: time.Second, Limits: Limits{Clusters: 10, Percent: 50}, Approved: approved,
 		Kube: f.kube, Namespace: "quorate-system", Instance: "default",
 	}, log, registry)
 	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), log, reconciler.Options{})

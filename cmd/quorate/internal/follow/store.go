@@ -27,6 +27,10 @@ type accepted struct {
 	snapshot sources.Snapshot
 	clusters map[string]desired.Origin
 	backups  []desired.Backup
+	// approval is the one that was used for it, if any, and spent the value of
+	// --approve-commit that was used last.
+	approval Approval
+	spent    string
 }
 
 // store keeps the accepted commit in a ConfigMap next to the lease, one for each daemon
@@ -47,7 +51,7 @@ func Identity(instance, source string) string {
 	return hex.EncodeToString(sum[:5])
 }
 
-// The keys of the ConfigMap. The first three are for people.
+// The keys of the ConfigMap. Those of the approval, the source and the subject are for people.
 const (
 	keySource   = "source"
 	keyCommit   = "commit"
@@ -56,8 +60,12 @@ const (
 	keyClusters = "clusters.json.gz"
 	keyRequests = "requests.json.gz"
 
-	// annotationApprove names a commit that a person approves, by its full hash.
-	annotationApprove = "quorate.dev/approve"
+	// keyApproved and keyApprovedBy say which approval the commit was accepted by, and
+	// keySpent which value of --approve-commit counts no more.
+	keyApproved   = "approved"
+	keyApprovedBy = "approvedBy"
+	keySpent      = "spentApproval"
+
 	// maxStoredBytes leaves room below the megabyte that an object may have.
 	maxStoredBytes = 900 << 10
 	// maxUnpackedBytes is above the limit of the files of one commit.
@@ -75,7 +83,11 @@ func (k store) load(ctx context.Context) (*accepted, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read ConfigMap %s with the commit that was accepted last: %w", k, err)
 	}
-	found := &accepted{}
+	found := &accepted{spent: cm.Data[keySpent]}
+	if found.approval, err = ParseApproval(cm.Data[keyApproved]); err != nil {
+		return nil, k.damaged(err)
+	}
+	found.approval.By = cm.Data[keyApprovedBy]
 	if err := unzip(cm.BinaryData[keyClusters], &found.clusters); err != nil {
 		return nil, k.damaged(err)
 	}
@@ -105,6 +117,11 @@ func (k store) save(ctx context.Context, next accepted) (whole bool, err error) 
 		Data:       map[string]string{keySource: k.source, keyCommit: next.snapshot.Commit, keySubject: next.snapshot.Subject},
 		BinaryData: map[string][]byte{},
 	}
+	for key, value := range map[string]string{keyApproved: next.approval.String(), keyApprovedBy: next.approval.By, keySpent: next.spent} {
+		if value != "" {
+			cm.Data[key] = value
+		}
+	}
 	size := 0
 	for _, part := range []struct {
 		key   string
@@ -127,7 +144,8 @@ func (k store) save(ctx context.Context, next accepted) (whole bool, err error) 
 	return whole, nil
 }
 
-// put creates or replaces the ConfigMap, and keeps its annotations.
+// put creates or replaces the ConfigMap, and keeps its annotations. Where it names another
+// commit than before, an approval is used up, or was for a transition that is not to be.
 func (k store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 	api := k.kube.CoreV1().ConfigMaps(k.namespace)
 	old, err := api.Get(ctx, k.name, metav1.GetOptions{})
@@ -139,20 +157,11 @@ func (k store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 		return err
 	}
 	cm.ResourceVersion, cm.Annotations = old.ResourceVersion, old.Annotations
+	if cm.Data[keyCommit] != old.Data[keyCommit] {
+		delete(cm.Annotations, annotationApprove)
+	}
 	_, err = api.Update(ctx, cm, metav1.UpdateOptions{})
 	return err
-}
-
-// approved returns the commit that a person approved by the annotation, or "".
-func (k store) approved(ctx context.Context) (string, error) {
-	cm, err := k.kube.CoreV1().ConfigMaps(k.namespace).Get(ctx, k.name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("read ConfigMap %s for an approval: %w", k, err)
-	}
-	return cm.Annotations[annotationApprove], nil
 }
 
 func zip(value any) ([]byte, error) {

@@ -106,8 +106,8 @@ func TestRewrittenHistoryHoldsUntilApproved(t *testing.T) {
 	f.Git("reset", "--quiet", "--hard", "HEAD~1")
 	f.Git("commit", "--quiet", "--allow-empty", "-m", "Another")
 	f.pollOnce([]string{"shop/orders 3.6.12"}, 0, 0, 1)
+	f.approved = f.Head()
 	f.restart()
-	f.p.approved = f.Head()
 	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 }
 
@@ -172,6 +172,27 @@ func TestMassChangeHoldsUntilApproved(t *testing.T) {
 	f.annotate(f.Head())
 	f.pollOnce(nil, 0, 0, 0)
 	f.wantHeld("", `msg="commit accepted"`)
+}
+
+// 134: a commit is measured against the one in force: what was too much at once is not once
+// half of it has been accepted.
+func TestAMassChangeIsMeasuredAnew(t *testing.T) {
+	f := follow(t)
+	text := ""
+	for _, name := range []string{"a", "b", "c", "d"} {
+		text += "---\n" + desiredtest.ClusterFile(name, "3.6.16")
+	}
+	f.Commit("clusters/all.yaml", text)
+	f.pollOnce([]string{"shop/a 3.6.16", "shop/b 3.6.16", "shop/c 3.6.16", "shop/d 3.6.16"}, 0, 0, 0)
+	f.Commit("clusters/all.yaml", strings.Replace(text, "3.6.16", "3.6.17", 2))
+	half := f.Head()
+	f.Commit("clusters/all.yaml", strings.ReplaceAll(text, "3.6.16", "3.6.17"))
+	whole := f.Head()
+	f.pollOnce([]string{"shop/a 3.6.16", "shop/b 3.6.16", "shop/c 3.6.16", "shop/d 3.6.16"}, 0, 0, 1)
+	f.reset(half)
+	f.pollOnce([]string{"shop/a 3.6.17", "shop/b 3.6.17", "shop/c 3.6.16", "shop/d 3.6.16"}, 0, 0, 0)
+	f.reset(whole)
+	f.pollOnce([]string{"shop/a 3.6.17", "shop/b 3.6.17", "shop/c 3.6.17", "shop/d 3.6.17"}, 0, 0, 0)
 }
 
 // A commit is kept before it is acted on; where that is impossible it waits.

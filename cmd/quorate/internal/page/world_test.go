@@ -149,7 +149,7 @@ func newWorld() *world {
 	}}
 	w.git.Held, w.git.HeldCommit, w.git.Reason = "mass change: commit fedcba9876543210fedcba9876543210fedcba98 deletes 12 of 20 clusters at once", "fedcba9876543210fedcba9876543210fedcba98", "mass-change"
 	w.git.HeldAuthor, w.git.HeldSubject, w.git.HeldWhen = "Bob <bob@example.com>", "Clean up", time.Unix(1_772_000_050, 0)
-	w.git.Approve = "kubectl -n quorate-system annotate --overwrite configmap quorate-git-0a1b2c3d4e quorate.dev/approve=fedcba9876543210fedcba9876543210fedcba98"
+	w.git.Approve = "kubectl -n quorate-system annotate --overwrite configmap quorate-git-0a1b2c3d4e quorate.dev/approve=0a1b2c3d4e0a1b2c3d4e0a1b2c3d4e0a1b2c3d4e..fedcba9876543210fedcba9876543210fedcba98"
 	held := cmdtest.Cluster("ledger", schema.PhaseStalled, "Unhealthy", "ledger-1 does not answer; check its pod: kubectl -n shop describe pod ledger-1")
 	held.Status.Cluster.Hold = &schema.HoldStatus{Kind: "Unhealthy", Rule: "health", Message: "ledger-1 does not answer", Do: "check its pod: kubectl -n shop describe pod ledger-1"}
 	held.Status.Cluster.Members = []schema.MemberStatus{{Name: "ledger-1", Health: schema.HealthUnhealthy}}
