@@ -69,7 +69,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.addLease(cmd)
 	flags := cmd.Flags()
 	flags.DurationVar(&f.interval, "interval", 30*time.Second, "time between two polls of the repository")
-	flags.IntVar(&f.mass.Clusters, "max-changed-clusters", 10, "a commit that removes, deletes or changes the version of more clusters waits for approval; 0 for no limit")
+	flags.IntVar(&f.mass.Clusters, "max-changed-clusters", 10, "a commit that removes, deletes, hibernates or changes the version, image, security context or storage of more clusters waits for approval; 0 for no limit")
 	flags.IntVar(&f.mass.Percent, "max-changed-percent", 50, "the same as part of all clusters, from three on; 0 for no limit")
 	flags.StringVar(&f.approve, "approve-commit", "", "approve one transition, FROM..TO by the full hashes of the commit in force and of the one that may follow it, or TO for whichever is in force, whatever the history and signatures are and however much it changes; it counts once, as the annotation quorate.dev/approve on the ConfigMap that the log names does")
 	flags.BoolVar(&f.insecure, "insecure-git", false, "follow a repository over http:// without signatures on its commits: whoever can change what passes on the network decides what is applied")

@@ -1,6 +1,8 @@
 package desired
 
 import (
+	"encoding/json"
+
 	"github.com/quorate/quorate/schema"
 )
 
@@ -11,6 +13,29 @@ type Origin struct {
 	Restore               string `json:",omitempty"`
 	Version               string
 	State                 schema.State `json:",omitempty"`
+	// Image, Security and Storage are spec.image, the security context of the pods and
+	// spec.storage as JSON; "" where the origin was stored by a release that did not keep
+	// them.
+	Image    string `json:",omitempty"`
+	Security string `json:",omitempty"`
+	Storage  string `json:",omitempty"`
+}
+
+// originOf returns what the spec of a cluster in a file comes to.
+func originOf(namespace, name, file string, spec schema.ClusterSpec) Origin {
+	return Origin{
+		Namespace: namespace, Name: name, File: file, Version: spec.Version, State: spec.State,
+		Image: text(spec.Image), Security: text(spec.PodTemplate.Spec.SecurityContext), Storage: text(spec.Storage),
+	}
+}
+
+// text is a part of a spec as JSON. What was read from YAML can be written.
+func text(part any) string {
+	data, err := json.Marshal(part)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
 }
 
 // Key is namespace/name.
@@ -21,14 +46,12 @@ func (o Origin) Key() string { return o.Namespace + "/" + o.Name }
 func Origins(set schema.Set, before map[string]Origin) map[string]Origin {
 	next := map[string]Origin{}
 	for _, c := range set.Clusters {
-		o := Origin{Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, File: c.Origin.File, Version: c.Spec.Version, State: c.Spec.State}
+		o := originOf(c.Metadata.Namespace, c.Metadata.Name, c.Origin.File, c.Spec)
 		next[o.Key()] = o
 	}
 	for _, r := range set.Restores {
-		o := Origin{
-			Namespace: r.Metadata.Namespace, Name: r.Spec.ClusterName, File: r.Origin.File, Restore: r.Metadata.Name,
-			Version: r.Spec.ClusterTemplate.Version, State: r.Spec.ClusterTemplate.State,
-		}
+		o := originOf(r.Metadata.Namespace, r.Spec.ClusterName, r.Origin.File, r.Spec.ClusterTemplate)
+		o.Restore = r.Metadata.Name
 		next[o.Key()] = o
 	}
 	keep := func(file string) {

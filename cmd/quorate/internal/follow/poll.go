@@ -309,7 +309,7 @@ func (p *Poller) checkChanges(next accepted, approved string) error {
 	if count > maxListed {
 		changes = append(changes[:maxListed], fmt.Sprintf("and %d more", count-maxListed))
 	}
-	return fmt.Errorf("%w: commit %s removes, deletes or changes the version of %d of %d clusters at once: %s; revert it, or approve %[2]s if it is intended",
+	return fmt.Errorf("%w: commit %s removes, deletes, hibernates or changes the version, image, security context or storage of %d of %d clusters at once: %s; revert it, or approve %[2]s if it is intended",
 		errTooManyChanges, next.snapshot.Commit, count, len(p.clusters()), strings.Join(changes, ", "))
 }
 

@@ -174,6 +174,42 @@ func TestMassChangeHoldsUntilApproved(t *testing.T) {
 	f.wantHeld("", `msg="commit accepted"`)
 }
 
+// 134: one line that many files share may decide what runs in all of them, as whom, and on
+// which volumes, or stop them. That waits for approval, also after a restart.
+func TestMassChangeOfWhatRunsHolds(t *testing.T) {
+	const storage = "storage: {size: 8Gi}"
+	spec := `{version: "3.6.16", replicas: 3, ` + storage + "}"
+	object := func(kind, name, spec string) string {
+		return "---\napiVersion: quorate.dev/v1alpha1\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: shop}\nspec: " + spec + "\n"
+	}
+	text := ""
+	for _, name := range []string{"a", "b", "c"} {
+		text += object("EtcdCluster", name, spec)
+	}
+	text += object("EtcdRestore", "d", `{source: {objectURL: "s3://backups/1.db"}, clusterTemplate: `+spec+"}")
+	all := []string{"shop/a 3.6.16", "shop/b 3.6.16", "shop/c 3.6.16", "shop/d 3.6.16"}
+	for says, change := range map[string][2]string{
+		"shop/a image, shop/b image, shop/c image, shop/d image":                                             {storage, storage + ", image: {repository: registry.example.com/etcd}"},
+		"shop/a security context, shop/b security context, shop/c security context, shop/d security context": {storage, storage + ", podTemplate: {spec: {securityContext: {runAsUser: 0}}}"},
+		"shop/a storage, shop/b storage, shop/c storage, shop/d storage":                                     {storage, "storage: {size: 16Gi}"},
+		"shop/a hibernated, shop/b hibernated, shop/c hibernated;":                                           {storage, storage + ", state: Hibernated"},
+	} {
+		t.Run(says, func(t *testing.T) {
+			f := follow(t)
+			f.Commit("clusters/all.yaml", text)
+			f.pollOnce(all, 0, 0, 0)
+			f.Commit("clusters/all.yaml", strings.Replace(text, change[0], change[1], 1))
+			f.pollOnce(all, 0, 0, 0)
+			f.Commit("clusters/all.yaml", text)
+			f.pollOnce(all, 0, 0, 0)
+			f.Commit("clusters/all.yaml", strings.ReplaceAll(text, change[0], change[1]))
+			f.restart()
+			f.pollOnce(all, 0, 0, 1)
+			f.wantHeld(heldTooManyChanges, " clusters at once: "+says)
+		})
+	}
+}
+
 // 134: a commit is measured against the one in force: what was too much at once is not once
 // half of it has been accepted.
 func TestAMassChangeIsMeasuredAnew(t *testing.T) {
