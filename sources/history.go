@@ -86,7 +86,43 @@ func (r *Repository) examine(ctx context.Context, s session, head plumbing.Hash,
 	case !between.descends && !r.ref.isFixed():
 		return "", describe(rewritten(fmt.Sprintf("commit %s does not descend from %s, accepted last: the history was rewritten", head, applied), head), between.head)
 	}
-	return signers.signer(between.head), describe(signers.verify(between.commits), between.head)
+	err = signers.verify(between.commits)
+	if err == nil && !signers.isEmpty() {
+		err = r.checkUnsent(ctx, s, plumbing.NewHash(applied), between.unsent)
+	}
+	return signers.signer(between.head), describe(err, between.head)
+}
+
+// checkUnsent wants each parent that the server left out to be in the history of the accepted
+// commit, where it was judged before: below a merge that is signed, a server could hide
+// commits that are not. The hashes of the commits in between prove it, whoever sends them.
+func (r *Repository) checkUnsent(ctx context.Context, s session, accepted plumbing.Hash, unsent []plumbing.Hash) error {
+	before := map[plumbing.Hash]bool{}
+	for _, parent := range unsent {
+		if before[parent] {
+			continue
+		}
+		objs, err := s.history(ctx, parent, accepted)
+		if err != nil && !errors.Is(err, ErrTooLarge) {
+			return err
+		}
+		if err == nil {
+			found, err := walk(ctx, objs, accepted, nil)
+			if err != nil {
+				return err
+			}
+			for _, commit := range found {
+				for _, hash := range commit.ParentHashes {
+					before[hash] = true
+				}
+			}
+		}
+		if !before[parent] {
+			return untrusted(fmt.Sprintf("commit %s is merged into the branch, was not sent, and is not known to be in the history of %s, accepted last, so that its signature cannot be checked", parent, accepted),
+				"merge again from a newer commit, or approve the head by its hash if it is intended")
+		}
+	}
+	return nil
 }
 
 // describe has a refusal say whose commit the head is, where that is known.
@@ -105,6 +141,7 @@ func rewritten(why string, head plumbing.Hash) *failure {
 // lineage are the commits that one has in its history and another has not.
 type lineage struct {
 	commits  []*object.Commit // the oldest last
+	unsent   []plumbing.Hash  // parents of theirs that the server left out, as it may where the other has them
 	descends bool             // whether one descends from the other
 	head     *object.Commit   // the one; nil where the server did not give it
 }
@@ -128,6 +165,11 @@ func (r *Repository) between(ctx context.Context, s session, from, to plumbing.H
 	for _, commit := range found {
 		l.commits = append(l.commits, commit)
 		l.descends = l.descends || slices.Contains(commit.ParentHashes, from)
+		for _, parent := range commit.ParentHashes {
+			if parent != from && found[parent] == nil && common[parent] == nil {
+				l.unsent = append(l.unsent, parent)
+			}
+		}
 	}
 	// By time for the order in which they are named only; clocks decide nothing.
 	slices.SortFunc(l.commits, func(a, b *object.Commit) int { return b.Committer.When.Compare(a.Committer.When) })

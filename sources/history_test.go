@@ -214,6 +214,38 @@ func TestEveryCommitSinceTheAcceptedOneIsVerified(t *testing.T) {
 	})
 }
 
+// 140: a server may leave out what the accepted commit has in its history, and nothing else:
+// an unsigned commit below a signed merge is found though it is not sent.
+func TestParentThatIsNotSentHolds(t *testing.T) {
+	overSome(t, map[string]string{"a.yaml": "1"}, func(t *testing.T, u *upstream, open opener) {
+		friend := u.sshSigning("friend")
+		signers := sources.Signers{Secret: secretOf(map[string]string{"ada": friend})}
+		fork := u.commit("where the branches begin", nil)
+		u.commit("on main", map[string]string{"a.yaml": "2"})
+		accepted := u.commit("on main again", map[string]string{"a.yaml": "3"})
+		merge := func(name string, sign string) (side, head string) {
+			u.git(u.work, "checkout", "--quiet", "-b", name, fork)
+			u.git(u.work, "-c", "commit.gpgSign="+sign, "commit", "--quiet", "--allow-empty", "--message", name)
+			side = u.git(u.work, "rev-parse", "HEAD")
+			u.git(u.work, "checkout", "--quiet", "main")
+			u.git(u.work, "merge", "--quiet", "--message", "merge "+name, name)
+			return side, u.push("after merging " + name)
+		}
+		_, head := merge("good", "true")
+		_, head2 := merge("older", "true")
+		for _, applied := range []string{accepted, head} {
+			if got := after(t, open(t, sources.Config{Signers: signers}), sources.Trust{Applied: applied}, nil); got.Commit != u.git(u.work, "rev-parse", "HEAD") {
+				t.Fatalf("after %s: %s", applied, got.Commit)
+			}
+		}
+		hidden, _ := merge("hidden", "false")
+		m := u.git(u.work, "rev-parse", "HEAD~1")
+		write(t, u.bare+"/info/grafts", m+" "+head2+"\n") // the server knows of no other parent
+		after(t, open(t, sources.Config{Signers: signers}), sources.Trust{Applied: accepted}, sources.ErrUntrusted, "commit "+hidden)
+		after(t, open(t, sources.Config{}), sources.Trust{Applied: accepted}, nil)
+	})
+}
+
 // What was signed cannot be changed afterwards.
 func TestSignatureOfAnotherTextDoesNotFit(t *testing.T) {
 	u := newUpstreamWith(t, map[string]string{"a.yaml": "1"})
