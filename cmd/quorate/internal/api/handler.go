@@ -62,6 +62,13 @@ type Commit struct {
 	Author  string `json:"author,omitempty"`
 	Subject string `json:"subject,omitempty"`
 	Time    string `json:"time,omitempty"`
+	// Signer is the key that its signature was verified with, and whose that is by
+	// allowed_signers; absent where no signature was wanted.
+	Signer string `json:"signer,omitempty"`
+	// Approval is the transition, FROM..TO, that a person approved to have it accepted, and
+	// ApprovedBy how and when; both are absent where none was needed.
+	Approval   string `json:"approval,omitempty"`
+	ApprovedBy string `json:"approvedBy,omitempty"`
 }
 
 // Held is why no newer commit is accepted.
@@ -113,7 +120,10 @@ func GitOf(d follow.Details) Git {
 		g.Problems = []string{}
 	}
 	if d.Commit != "" {
-		g.Accepted = &Commit{d.Commit, d.Author, d.Subject, schema.TimeText(d.When)}
+		g.Accepted = &Commit{
+			Hash: d.Commit, Author: d.Author, Subject: d.Subject, Time: schema.TimeText(d.When),
+			Signer: d.Signer, Approval: d.Approval.String(), ApprovedBy: d.Approval.By,
+		}
 	}
 	if d.Held != "" {
 		g.Held = &Held{

@@ -51,6 +51,9 @@ func TestAnApprovalIsForOneTransition(t *testing.T) {
 	f.annotate(second + ".." + first)
 	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	f.wantHeld("", "approval="+second+".."+first+` by="annotation by `)
+	if d := f.p.Details(); d.Approval.String() != second+".."+first || !strings.HasPrefix(d.Approval.By, "annotation by ") {
+		t.Errorf("details are %+v", d)
+	}
 	cm := f.stored()
 	if left := cm.Annotations[annotationApprove]; left != "" || cm.Data[keyApproved] != second+".."+first || !strings.HasPrefix(cm.Data[keyApprovedBy], "annotation") {
 		t.Errorf("the annotation %q is left, and the ConfigMap says %q", left, cm.Data)

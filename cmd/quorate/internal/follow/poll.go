@@ -262,7 +262,7 @@ func (p *Poller) acceptHead(ctx context.Context, target Target, given Approval) 
 	}
 	p.accepted = &next
 	p.tooManyChanges.head = sources.Head{} // it was measured against the one before
-	p.state.update(func(d *Details) { d.accept(next.snapshot) })
+	p.state.update(func(d *Details) { d.accept(next) })
 	return nil
 }
 
@@ -417,7 +417,7 @@ func (p *Poller) apply(next accepted, set schema.Set, target Target) {
 	}
 	target.SetDesired(desired.Clusters(set, s.Commit, before))
 	p.state.update(func(d *Details) {
-		d.accept(s)
+		d.accept(next)
 		d.Problems = texts(set.Problems)
 	})
 	target.SetNeeded(desired.Needed(set))

@@ -29,6 +29,10 @@ type Details struct {
 	// Author, Subject and When are those of the commit in force.
 	Author, Subject string
 	When            time.Time
+	// Signer is the key that the commit in force was verified with, and whose that is; "" for
+	// none. Approval is what it was accepted by, where it would have been held.
+	Signer   string
+	Approval Approval
 	// HeldAuthor, HeldSubject and HeldWhen are those of the commit that is held, where it
 	// was read. One that is not trusted may say of itself what it likes.
 	HeldAuthor, HeldSubject string
@@ -43,8 +47,10 @@ type Details struct {
 }
 
 // accept notes the commit in force.
-func (d *Details) accept(s sources.Snapshot) {
+func (d *Details) accept(next accepted) {
+	s := next.snapshot
 	d.Commit, d.Author, d.Subject, d.When = s.Commit, s.Author, s.Subject, s.When
+	d.Signer, d.Approval = s.Signer, next.approval
 }
 
 // hold notes why no newer commit is accepted, and which is held; "" and none for nothing.

@@ -137,6 +137,9 @@ func TestLogNamesWhoSigned(t *testing.T) {
 	for range 2 {
 		f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 		f.wantHeld("", ` of ada@example.com" commit=`+f.Head())
+		if d := f.p.Details(); !strings.HasSuffix(d.Signer, " of ada@example.com") {
+			t.Errorf("details are %+v", d)
+		}
 		f.restart()
 	}
 }

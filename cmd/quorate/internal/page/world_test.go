@@ -147,9 +147,11 @@ func newWorld() *world {
 		Source: "https://git.example.com/etcd.git@main:clusters", Reference: "branch main", Author: "Ada <ada@example.com>", Subject: "Upgrade orders to 3.6.16",
 		When: time.Unix(1_772_000_000, 0), LastSuccess: time.Unix(1_772_000_100, 0),
 	}}
+	w.git.Signer = "SSH key SHA256:uNiVztksCsDhcc0u9e8BrrQXVUpKZIDTMczCvj3tD2s of ada@example.com"
+	w.git.Approval = follow.Approval{From: "89abcdef0123456789abcdef0123456789abcdef", To: w.git.Commit, By: "annotation by kubectl-annotate at 2026-03-02T09:00:00Z"}
 	w.git.Held, w.git.HeldCommit, w.git.Reason = "mass change: commit fedcba9876543210fedcba9876543210fedcba98 deletes 12 of 20 clusters at once", "fedcba9876543210fedcba9876543210fedcba98", "mass-change"
 	w.git.HeldAuthor, w.git.HeldSubject, w.git.HeldWhen = "Bob <bob@example.com>", "Clean up", time.Unix(1_772_000_050, 0)
-	w.git.Approve = "kubectl -n quorate-system annotate --overwrite configmap quorate-git-0a1b2c3d4e quorate.dev/approve=0a1b2c3d4e0a1b2c3d4e0a1b2c3d4e0a1b2c3d4e..fedcba9876543210fedcba9876543210fedcba98"
+	w.git.Approve = "kubectl -n quorate-system annotate --overwrite configmap quorate-git-0a1b2c3d4e quorate.dev/approve=0123456789abcdef0123456789abcdef01234567..fedcba9876543210fedcba9876543210fedcba98"
 	held := cmdtest.Cluster("ledger", schema.PhaseStalled, "Unhealthy", "ledger-1 does not answer; check its pod: kubectl -n shop describe pod ledger-1")
 	held.Status.Cluster.Hold = &schema.HoldStatus{Kind: "Unhealthy", Rule: "health", Message: "ledger-1 does not answer", Do: "check its pod: kubectl -n shop describe pod ledger-1"}
 	held.Status.Cluster.Members = []schema.MemberStatus{{Name: "ledger-1", Health: schema.HealthUnhealthy}}
