@@ -116,7 +116,7 @@ func (p *Poller) Details() Details {
 	d := p.state.details()
 	d.Source, d.Reference = p.repository.Source(), p.repository.Reference()
 	if d.Reason != "" && d.HeldCommit != "" {
-		d.Approve = p.approval(Approval{From: d.Commit, To: d.HeldCommit})
+		d.Approve = p.approveCommand(Approval{From: d.Commit, To: d.HeldCommit})
 	}
 	return d
 }
@@ -130,8 +130,8 @@ func (p *Poller) Lasting(now time.Time) time.Duration {
 	return 0
 }
 
-// approval returns the command that approves a transition.
-func (p *Poller) approval(a Approval) string {
+// approveCommand returns the command that approves a transition.
+func (p *Poller) approveCommand(a Approval) string {
 	return fmt.Sprintf("kubectl -n %s annotate --overwrite configmap %s %s=%s", p.store.namespace, p.store.name, annotationApprove, a)
 }
 
@@ -383,7 +383,7 @@ func (p *Poller) fail(ctx context.Context, target Target, err error) {
 		p.log.ErrorContext(ctx, "fetch failed", "error", text)
 		return
 	}
-	approve := p.approval(Approval{From: p.commit(), To: cmp.Or(p.heldCommit(err).Commit, "COMMIT")})
+	approve := p.approveCommand(Approval{From: p.commit(), To: cmp.Or(p.heldCommit(err).Commit, "COMMIT")})
 	p.log.WarnContext(ctx, "commit held", "error", text, "reason", reason, "remedy", "approve it: "+approve+", or --approve-commit")
 }
 
