@@ -137,6 +137,9 @@ func (k keys) refuse(commit *object.Commit) (who, why string) {
 	if strings.Contains(commit.PGPSignature, "BEGIN SSH SIGNATURE") {
 		return k.refuseSSH(text, commit)
 	}
+	if strings.Contains(commit.PGPSignature, "BEGIN SIGNED MESSAGE") {
+		return "", "has an X.509 signature, such as of gitsign or S/MIME, which quorate does not verify"
+	}
 	return k.refusePGP(text, commit.PGPSignature)
 }
 

@@ -72,6 +72,17 @@ func TestKeyOfSeveralLinesCountsByOneOfThem(t *testing.T) {
 	}
 }
 
+// 140: a signature by a certificate is told as what it is, and counts for none.
+func TestSignatureByACertificateIsTold(t *testing.T) {
+	u := newUpstreamWith(t, map[string]string{"a.yaml": "1"})
+	friend := u.sshSigning("friend")
+	headers, message, _ := strings.Cut(u.git(u.work, "cat-file", "commit", "HEAD"), "\n\n")
+	write(t, u.root+"/signed", headers+"\ngpgsig -----BEGIN SIGNED MESSAGE-----\n MIIEBwYJKoZIhvcNAQcCoIID\n -----END SIGNED MESSAGE-----\n\n"+message+"\n")
+	signed := u.git(u.work, "hash-object", "-t", "commit", "-w", u.root+"/signed")
+	u.git(u.work, "push", "--quiet", "--force", "origin", signed+":refs/heads/main")
+	after(t, u.trusting(friend), sources.Trust{}, sources.ErrUntrusted, "commit "+signed, "has an X.509 signature, such as of gitsign or S/MIME, which quorate does not verify")
+}
+
 // Names may be in quotes, and an authorized_keys line has none.
 func TestFormsOfSignersLines(t *testing.T) {
 	u := newUpstreamWith(t, map[string]string{"a.yaml": "1"})
