@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 const (
@@ -126,8 +128,9 @@ func (h *hunt) wrong(mutants []*mutant) []string {
 	return all
 }
 
-// each calls with every item, on all workers, and returns the first error.
-func each[T any](h *hunt, items []T, do func(*worker, T) error) error {
+// each calls with every item, on all workers, tells each minute how many have begun, and
+// returns the first error.
+func each[T any](h *hunt, what string, items []T, do func(*worker, T) error) error {
 	work := make(chan T)
 	errs := make([]error, h.workers)
 	var all sync.WaitGroup
@@ -142,7 +145,12 @@ func each[T any](h *hunt, items []T, do func(*worker, T) error) error {
 			}
 		})
 	}
-	for _, item := range items {
+	said := time.Now()
+	for i, item := range items {
+		if time.Since(said) > time.Minute {
+			fmt.Fprintf(os.Stderr, "%s: %d of %d\n", what, i, len(items))
+			said = time.Now()
+		}
 		work <- item
 	}
 	close(work)
@@ -168,7 +176,7 @@ func (h *hunt) watch(histories int) error {
 	}
 	var mu sync.Mutex
 	h.reach, h.played = map[int][]string{}, map[int][]int{}
-	err := each(h, questions, func(w *worker, q question) error {
+	err := each(h, "tests and histories without any mutant", questions, func(w *worker, q question) error {
 		failed := ""
 		crashed, err := w.ask(q, func(a answer) {
 			mu.Lock()
@@ -214,7 +222,7 @@ func (h *hunt) note(a answer) {
 
 // try lets each mutant be caught by tables, scenarios, histories and runs, in this order.
 func (h *hunt) try(mutants []*mutant, judges bool) error {
-	return each(h, mutants, func(w *worker, m *mutant) error {
+	return each(h, "mutants", mutants, func(w *worker, m *mutant) error {
 		played := h.played[m.id]
 		played = played[:min(len(played), enough)]
 		first, last := h.reach[m.id], []string(nil)
