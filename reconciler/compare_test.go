@@ -18,17 +18,26 @@ import (
 // passUntilApplied makes passes, and nothing else, until what Git says is applied.
 func passUntilApplied(w *reconcilertest.World) {
 	w.Helper()
+	passUntil(w, "what Git says is applied", func() bool {
+		v := w.Look()
+		return v.Observed.Record.Applied != nil && v.Observed.Record.Applied.SpecHash == v.Desired.SpecHash
+	})
+}
+
+// passUntil makes passes, and nothing else, until a condition holds after one.
+func passUntil(w *reconcilertest.World, what string, holds func() bool) {
+	w.Helper()
 	for range 300 {
 		wait, err := w.Pass()
 		if err != nil {
 			w.Fatal(err)
 		}
-		if v := w.Look(); v.Observed.Record.Applied != nil && v.Observed.Record.Applied.SpecHash == v.Desired.SpecHash {
+		if holds() {
 			return
 		}
 		time.Sleep(wait)
 	}
-	w.Fatalf("after 300 passes it is not applied:\n%s", w.Log)
+	w.Fatalf("not within 300 passes: %s:\n%s", what, w.Log)
 }
 
 // 286: a whole roll compares the members' data once, before the first restart, and one to
@@ -142,16 +151,12 @@ func TestAVoterThatMissesTheComparisonIsCompared(t *testing.T) {
 		}
 		w.Commit(func(c *schema.EtcdCluster) { c.Spec.Etcd.Options = map[string]string{"heartbeat-interval": "200"} })
 		uids := w.PodUIDs()
-		for compared < 3 {
-			wait, err := w.Pass()
-			if err != nil {
-				t.Fatal(err)
-			}
+		passUntil(w, "all members are compared", func() bool {
 			if compared < 3 && w.PodUIDs() != uids {
 				t.Fatalf("a member was restarted after %d comparisons without orders-1:\n%s", compared, w.Log)
 			}
-			time.Sleep(wait)
-		}
+			return compared >= 3
+		})
 		passUntilApplied(w)
 	})
 }

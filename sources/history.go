@@ -93,9 +93,9 @@ func (r *Repository) examine(ctx context.Context, s session, head plumbing.Hash,
 	return signers.signer(between.head), describe(err, between.head)
 }
 
-// checkUnsent wants each parent that the server left out to be in the history of the accepted
-// commit, where it was judged before: below a merge that is signed, a server could hide
-// commits that are not. The hashes of the commits in between prove it, whoever sends them.
+// checkUnsent requires each parent that the server omitted to be an ancestor of the accepted
+// commit, whose history was verified before: a server could otherwise hide unsigned commits
+// below a signed merge. Commit hashes prove the ancestry, so the server need not be trusted.
 func (r *Repository) checkUnsent(ctx context.Context, s session, accepted plumbing.Hash, unsent []plumbing.Hash) error {
 	before := map[plumbing.Hash]bool{}
 	for _, parent := range unsent {

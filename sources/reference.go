@@ -31,7 +31,7 @@ func newReference(cfg Config) (reference, error) {
 	case len(given) > 1:
 		return reference{}, fmt.Errorf("what to follow: %s are given; give one branch, tag, range of versions or commit", strings.Join(given, " and "))
 	case cfg.Commit != "":
-		if !plumbing.IsHash(cfg.Commit) {
+		if !IsHash(cfg.Commit) {
 			return reference{}, fmt.Errorf("commit %q: it is not a full hash; give all 40 digits", cfg.Commit)
 		}
 		return reference{commit: plumbing.NewHash(cfg.Commit)}, nil
@@ -145,3 +145,6 @@ func (r reference) gone(ctx context.Context, s session) error {
 func refGone(what, next string) *failure {
 	return &failure{why: "the repository has " + what, next: next, kinds: []error{ErrBranchGone}}
 }
+
+// IsHash reports whether a text is the full hash of a commit.
+func IsHash(text string) bool { return plumbing.IsHash(text) }

@@ -2,7 +2,6 @@ package follow
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
@@ -10,14 +9,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/sources"
 )
 
-// annotationApprove approves one transition, as ParseApproval reads it. It belongs to the
-// commit that its ConfigMap names: it goes when another one is accepted.
+// annotationApprove approves one transition, as ParseApproval reads it. It is removed
+// when the ConfigMap comes to name another commit.
 const annotationApprove = "quorate.dev/approve"
 
-// Approval is a person's word that one transition is intended, whatever the history and the
-// signatures are and however much it changes. It is used up by that transition.
+// Approval allows one transition from one commit to another, regardless of history,
+// signatures and the number of changed clusters. It is valid once.
 type Approval struct {
 	// From is the commit in force, and To the one that may follow it, by their full hashes.
 	// From is "" where the approval is for whichever is in force.
@@ -38,15 +39,10 @@ func ParseApproval(text string) (Approval, error) {
 	if !both {
 		from, to = "", text
 	}
-	if !isHash(to) || both && !isHash(from) {
+	if !sources.IsHash(to) || both && !sources.IsHash(from) {
 		return Approval{}, fmt.Errorf("%q is no approval: give FROM%sTO, all 40 digits of each commit's hash, as the log line of the held commit does", text, between)
 	}
 	return Approval{From: from, To: to}, nil
-}
-
-func isHash(text string) bool {
-	decoded, err := hex.DecodeString(text)
-	return err == nil && len(decoded) == 20
 }
 
 // String returns what ParseApproval reads.

@@ -43,9 +43,8 @@ func rewound(t *testing.T) (f *followed, first, second string) {
 	return f, first, second
 }
 
-// 475: an approval is used up by its transition: whoever may push cannot have the approved
-// commit back once another one is in force, and the approval of one transition is none of
-// another.
+// 475: an approval is valid once: after another commit is accepted, a forced push back to the
+// approved one is held again, and an approval of one transition does not allow another.
 func TestAnApprovalIsForOneTransition(t *testing.T) {
 	f, first, second := rewound(t)
 	f.annotate(second + ".." + first)

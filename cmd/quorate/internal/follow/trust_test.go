@@ -29,13 +29,9 @@ import (
 // annotate approves a commit as a person does.
 func (f *followed) annotate(commit string) {
 	f.Helper()
-	api := f.kube.CoreV1().ConfigMaps("quorate-system")
-	cm, err := api.Get(f.Context(), f.p.store.name, metav1.GetOptions{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	cm := f.stored()
 	cm.Annotations = map[string]string{annotationApprove: commit}
-	if _, err := api.Update(f.Context(), cm, metav1.UpdateOptions{}); err != nil {
+	if _, err := f.kube.CoreV1().ConfigMaps(cm.Namespace).Update(f.Context(), cm, metav1.UpdateOptions{}); err != nil {
 		f.Fatal(err)
 	}
 }
@@ -144,14 +140,20 @@ func TestLogNamesWhoSigned(t *testing.T) {
 	}
 }
 
-// 134: a commit that empties the directory, or changes what many files have in
-// common, waits for approval.
-func TestMassChangeHoldsUntilApproved(t *testing.T) {
-	f := follow(t)
+// fourClusters are the documents of four clusters of version 3.6.16.
+func fourClusters() string {
 	text := ""
 	for _, name := range []string{"a", "b", "c", "d"} {
 		text += "---\n" + desiredtest.ClusterFile(name, "3.6.16")
 	}
+	return text
+}
+
+// 134: a commit that empties the directory, or changes what many files have in
+// common, waits for approval.
+func TestMassChangeHoldsUntilApproved(t *testing.T) {
+	f := follow(t)
+	text := fourClusters()
 	all := []string{"shop/a 3.6.16", "shop/b 3.6.16", "shop/c 3.6.16", "shop/d 3.6.16"}
 	f.Commit("clusters/all.yaml", text)
 	f.pollOnce(all, 0, 0, 0)
@@ -217,10 +219,7 @@ func TestMassChangeOfWhatRunsHolds(t *testing.T) {
 // half of it has been accepted.
 func TestAMassChangeIsMeasuredAnew(t *testing.T) {
 	f := follow(t)
-	text := ""
-	for _, name := range []string{"a", "b", "c", "d"} {
-		text += "---\n" + desiredtest.ClusterFile(name, "3.6.16")
-	}
+	text := fourClusters()
 	f.Commit("clusters/all.yaml", text)
 	f.pollOnce([]string{"shop/a 3.6.16", "shop/b 3.6.16", "shop/c 3.6.16", "shop/d 3.6.16"}, 0, 0, 0)
 	f.Commit("clusters/all.yaml", strings.Replace(text, "3.6.16", "3.6.17", 2))
@@ -256,10 +255,7 @@ func TestDamagedKeptCommitHolds(t *testing.T) {
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	api := f.kube.CoreV1().ConfigMaps("quorate-system")
-	cm, err := api.Get(f.Context(), f.p.store.name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cm := f.stored()
 	good := cm.DeepCopy()
 	for name, damage := range map[string]func(){
 		"clusters": func() { cm.BinaryData[keyClusters] = []byte("x") },
