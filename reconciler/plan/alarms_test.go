@@ -163,6 +163,8 @@ func TestGateUnderNoSpace(t *testing.T) {
 	full := with(alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m1"}), holds(100, 99, 100))
 	checkRule(t, health, []ruleCase{
 		{name: "a roll to a larger quota", change: with(full, raised(200))},
+		{name: "also where the StatefulSet tells of a version that no pod has", change: with(full, raised(200), func(s *situation.Situation) { s.Observed.Set.CurrentVersion = newVersion })},
+		{name: "a roll that mends the member that it broke", change: with(holds(90, 10, 100), alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m1"}), commit(newVersion), begun, rolled(newVersion, 1), func(s *situation.Situation) { s.Desired.Template = "c" }, begun, down(1), leads(0))},
 		{name: "in the middle, too", change: with(full, raised(200), begun, rolled(oldVersion, 2), looks(func(r *state.Round) { r.Members[2].Quota = 200 * mi }))},
 		{name: "no roll", change: full, want: "alarm: NOSPACE on member m1"},
 		{name: "a roll of something else", change: with(full, commit(oldVersion), func(s *situation.Situation) {

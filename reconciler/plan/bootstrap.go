@@ -65,7 +65,7 @@ func bootstrap(s *situation.Situation) verdict.Verdict {
 // the volumes, and only they are sure to read it.
 func begunOtherwise(s *situation.Situation) verdict.Verdict {
 	was := s.Observed.Record.Applied
-	if was == nil || len(s.Observed.Volumes) == 0 || s.SameSettings() {
+	if was == nil || len(s.Observed.Volumes) == 0 || s.SameSettings(was) {
 		return verdict.Pass()
 	}
 	return verdict.Refuse(

@@ -34,6 +34,8 @@ func TestClaims(t *testing.T) {
 		{name: "278: all of them", change: with(claimed(deletedClaim, "orders-0", "orders-1", "orders-2"), hibernated), want: "data-orders-0 is being deleted: the data of orders-0 goes with its pod, and 2 members more; nothing"},
 		{name: "278: one after the other", change: claimed(deletedClaim, "orders-0", "orders-2"), want: "go on with the next one only when all members are healthy again"},
 		{name: "399: not while the others have no quorum", change: with(claimed(deletedClaim, "orders-1"), down(2), leads(0)), want: "nothing that stops a member is begun; keep that pod, and bring orders-2 back first: without orders-2 there is no quorum but with the data of orders-1"},
+		{name: "399: nor while one of them has no pod", change: with(claimed(deletedClaim, "orders-1"), down(2), leads(0), withoutPod(2)), want: "keep that pod, and bring orders-2 back first"},
+		{name: "399: nor while it is not known how they are", change: with(claimed(deletedClaim, "orders-1"), unready(2), func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "keep that pod, and bring orders-2 back first"},
 		{name: "399: of five the others have one", size: 5, change: with(claimed(deletedClaim, "orders-1"), down(2), leads(0)), want: "take a backup now; then delete the pod of orders-1"},
 		{name: "277: of one or two, others get the data first", size: 1, change: claimed(deletedClaim, "orders-0"), want: "then commit spec.replicas: 3"},
 		{name: "277: which is done", size: 1, change: with(claimed(deletedClaim, "orders-0"), replicas(3))},

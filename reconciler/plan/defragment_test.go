@@ -94,6 +94,7 @@ func TestDefragment(t *testing.T) {
 	for name, change := range map[string]mutation{
 		"a cluster that has not formed": with(roomy, version("3.5.22"), func(s *situation.Situation) { s.Observed.Record = &state.Record{} }),
 		"a release that is unknown":     with(roomy, version("")),
+		"members that do not answer":    with(roomy, version("3.5.22"), everyMember(func(m *state.Member) { m.Problem = "timeout" })),
 	} {
 		s := healthy(3)
 		if change(s); len(s.NotDefragmented()) != 0 {

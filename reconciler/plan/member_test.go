@@ -27,6 +27,10 @@ func TestSettled(t *testing.T) {
 		{name: "one that waits for another says for whom", size: 2, change: with(commit(newVersion), begun, rolled(newVersion, 1), partition(0), func(s *situation.Situation) {
 			podAt(s, 1).Ready, s.Observed.Set.ChangedAt = false, noon.Add(-time.Hour)
 		}), want: "Unhealthy: the StatefulSet replaces orders-0; find out why the pod of orders-1 is not ready: the StatefulSet waits for it first"},
+		{name: "one that is not ready itself waits for none", change: with(rolling, partition(2), down(2), func(s *situation.Situation) { s.Observed.Set.ChangedAt = noon.Add(-time.Hour) }), want: "Unhealthy: the StatefulSet replaces orders-2; find out why: `kubectl -n db describe statefulset orders`"},
+		{name: "nor does it wait for one below it", change: with(rolling, partition(2), gone(0), func(s *situation.Situation) {
+			podAt(s, 0).Ready, s.Observed.Set.ChangedAt = false, noon.Add(-time.Hour)
+		}), want: "Unhealthy: the StatefulSet replaces orders-2; find out why: `kubectl -n db describe statefulset orders`"},
 		{name: "20: one that was let go for what Git no longer wants", change: with(rolling, partition(2), func(s *situation.Situation) { s.Desired.Template = "c" }), want: "set the StatefulSet's partition to 3: Git no longer wants what orders-2 was let go for"},
 		{name: "20: a pod of no member was let go for nothing", change: with(rolling, partition(2), gone(2), func(s *situation.Situation) { s.Desired.Template = "c" })},
 		{name: "50: nor is one taken back that another writer has scaled away", change: with(rolling, partition(2), func(s *situation.Situation) { s.Desired.Template, s.Observed.Set.Replicas = "c", 2 })},
@@ -103,6 +107,7 @@ func TestMember(t *testing.T) {
 			want: "does not come back with etcd 3.6.16: its node does not report; the other members are left alone; bring the node of orders-2 back", lacks: "revert",
 		},
 		{name: "an old member that is down is the gate's", change: back(time.Minute, down(0))},
+		{name: "also one that has only just been created again as it was", change: back(time.Minute, down(0), created(0, 10*time.Second))},
 		{name: "a list that cannot be had is not called a list without the member", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), func(s *situation.Situation) {
 			podAt(s, 0).Created = noon.Add(-time.Minute)
 			*s.Observed.Round() = state.Round{At: noon, Problem: "context deadline exceeded"}

@@ -246,6 +246,8 @@ func TestResize(t *testing.T) {
 		{name: "306: one that is known to have left may go", change: with(older, noList, on(func(r *state.Record) { r.Retired = map[string]string{"orders-2": "m2"} })), want: "resize the StatefulSet 3 → 2"},
 		{name: "306: nor is what a recovery has kept a member's", change: with(older, noList, on(func(r *state.Record) { r.Kept = map[string]bool{"orders-2": true} })), want: "resize the StatefulSet 3 → 2"},
 		{name: "306: a volume that nobody was seen on says nothing", change: with(older, noList, func(s *situation.Situation) { s.Observed.Volumes[2].Holds = "" }), want: "resize the StatefulSet 3 → 2"},
+		{name: "306: also where another one has left its place", change: with(older, noList, on(func(r *state.Record) { r.Retired = map[string]string{"orders-2": "m9"} }), func(s *situation.Situation) { s.Observed.Volumes[2].Holds = "" }), want: "resize the StatefulSet 3 → 2"},
+		{name: "306: nor does one of a member that the record knows", change: with(older, noList, func(s *situation.Situation) { s.Observed.Volumes[2].Holds = "m0" }), want: "resize the StatefulSet 3 → 2"},
 		{name: "306: nor one of somebody else", change: with(older, noList, func(s *situation.Situation) { s.Observed.Volumes[2].Holds = state.HoldsForeign }), want: "resize the StatefulSet 3 → 2"},
 		{name: "306: below the last member nothing goes", change: with(older, noList, func(s *situation.Situation) { s.Observed.Volumes[2].Ordinal = 1 }), want: "resize the StatefulSet 3 → 2"},
 		{name: "306: a learner has no vote", change: with(older, looks(func(r *state.Round) { r.Members[2].Learner = true })), want: "resize the StatefulSet 3 → 2"},

@@ -78,6 +78,7 @@ func TestMissing(t *testing.T) {
 		{name: "I14: nor to go back from a minor that nobody else runs", change: with(commit(newVersion), begun, at(2), podless(2, time.Minute), forbidden(time.Minute), unseenBy(0, 1), func(s *situation.Situation) {
 			s.Desired.Template, s.Desired.Spec.Version = "a", s.Observed.Set.CurrentVersion
 		})},
+		{name: "I14: nor to one that others ran when they last answered", change: with(commit(newVersion), begun, at(2), podless(2, time.Minute), forbidden(time.Minute), unseenBy(0, 1), of(0, func(m *state.Member) { m.Version = oldVersion }), reverts)},
 		{name: "I14: but to one that others run", change: with(commit(newVersion), begun, at(2), podless(2, time.Minute), reverts), want: "set the StatefulSet's partition to 3"},
 		{name: "I14: nor up from a downgrade that etcd has carried out", change: with(runs("3.7.3"), commit("3.6.16"), begun, at(2), podless(2, time.Minute), reverts, looks(func(r *state.Round) { r.ClusterVersion = "3.6.0" }))},
 		{name: "I14: nor where it is unknown what it was", change: with(letGo(2), podless(2, time.Minute), func(s *situation.Situation) {

@@ -82,6 +82,9 @@ func TestQuorumLoss(t *testing.T) {
 		{name: "a backup and its age, and nothing of its query", change: with(leftAlone(0), func(s *situation.Situation) {
 			s.Observed.Record.Backup = &state.Backup{ClusterID: "c1", URL: "s3://backups/1.db?secret=1", Time: noon.Add(-50 * time.Hour)}
 		}), want: "the last verified backup is s3://backups/1.db (orders-0 is at revision 1000, raft term 7 and index 5000; orders-1: status: connection refused; orders-2: status: connection refused; the backup is 50h0m old)"},
+		{name: "a backup from the future has no age", change: with(leftAlone(0), func(s *situation.Situation) {
+			s.Observed.Record.Backup = &state.Backup{ClusterID: "c1", URL: "s3://backups/1.db", Time: noon.Add(time.Hour)}
+		}), want: "the last verified backup is s3://backups/1.db, of unknown age"},
 		{name: "another cluster's backup is none", change: with(leftAlone(0), func(s *situation.Situation) {
 			s.Observed.Record.Backup = &state.Backup{ClusterID: "c2", URL: "s3://backups/1.db", Time: noon}
 		}), want: "no verified backup is on record"},
@@ -213,6 +216,7 @@ func TestRecoveryUnderWay(t *testing.T) {
 		{name: "353: the quorum comes back by itself", change: recovers, want: "refuse the recovery of c1 from member orders-1: the cluster has its quorum again"},
 		{name: "353: while members are being stopped", change: with(recovers, func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Set.Settled = 0, false }), want: "refuse the recovery of c1 from member orders-1"},
 		{name: "353: by the word of the kubelets", change: with(recovers, func(s *situation.Situation) { s.Observed.Rounds = nil; podAt(s, 1).Ready = false }), want: "refuse the recovery of c1 from member orders-1"},
+		{name: "353: by the members' word alone, of a quorum and no more", change: with(recovers, withoutPod(2), unready(0, 1)), want: "refuse the recovery of c1 from member orders-1"},
 		{name: "353: of less than a quorum", change: with(recovers, func(s *situation.Situation) {
 			s.Observed.Rounds = nil
 			podAt(s, 0).Ready, podAt(s, 1).Ready = false, false
@@ -231,6 +235,7 @@ func TestRecoveryUnderWay(t *testing.T) {
 		{name: "I6: no volume, no restore", change: with(empty, func(s *situation.Situation) { s.Observed.Volumes = nil }), want: "Unhealthy: the volume claim of orders-1, which the cluster is recovered from, is gone or being deleted"},
 		{name: "I6: nor one that is being deleted", change: with(empty, func(s *situation.Situation) { s.Observed.Volumes[0].Terminating = true }), want: "is gone or being deleted"},
 		{name: "it takes a while", change: with(empty, restore(state.Restore{State: state.RestoreRunning})), want: "Waiting: the volume of orders-1 is being restored"},
+		{name: "it takes a while, and tells what it waits for", change: with(empty, restore(state.Restore{State: state.RestoreRunning, Detail: "its image cannot be had"})), want: "Waiting: its image cannot be had"},
 		{name: "120: it fails", change: with(empty, restore(state.Restore{State: state.RestoreFailed, Detail: "no space left on device", Job: "orders-recovery-1"})), want: "Unhealthy: the volume of orders-1 could not be restored: no space left on device; nothing that was on it is lost; fix the cause and delete Job orders-recovery-1"},
 		{name: "206: it has no room", change: with(empty, restore(state.Restore{State: state.RestoreRunning, NoRoom: true, Detail: "the restore: it needs 2Gi"})), want: "Unhealthy: the restore: it needs 2Gi; raise storage.size in its file"},
 		{name: "it is done", change: with(empty, restore(state.Restore{State: state.RestoreDone})), want: "record that cluster c1 continues as c2"},

@@ -22,6 +22,15 @@ func damaged(ordinal int32, damage string, age time.Duration) mutation {
 	})
 }
 
+// 388: what was there before is unknown without a StatefulSet, so that what sounds corrupt is.
+func TestWithoutAStatefulSetACorruptMemberIsLost(t *testing.T) {
+	s := healthy(3)
+	with(damaged(1, state.DamageCorrupt, time.Minute), func(s *situation.Situation) { s.Observed.Set = nil })(s)
+	if loss := s.LossOf(*podAt(s, 1)); loss == nil || loss.Why != "the data of orders-1 is corrupt" {
+		t.Errorf("got %+v", loss)
+	}
+}
+
 // savedFor records a backup for a purpose.
 func savedFor(purpose state.Purpose) mutation {
 	return func(s *situation.Situation) {

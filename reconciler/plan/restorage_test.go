@@ -9,13 +9,16 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
+// unboundVolumes are claims that have got no volumes.
+func unboundVolumes(s *situation.Situation) {
+	for i := range s.Observed.Volumes {
+		s.Observed.Volumes[i].Bound, s.Observed.Volumes[i].Capacity, s.Observed.Volumes[i].Holds = false, 0, ""
+	}
+}
+
 func TestRestorage(t *testing.T) {
 	// unbound is a new cluster whose claims, of class "fast", have no volumes.
-	unbound := with(unformed, stored, newPods(time.Minute, "not scheduled: unbound claims"), func(s *situation.Situation) {
-		for i := range s.Observed.Volumes {
-			s.Observed.Volumes[i].Bound, s.Observed.Volumes[i].Capacity, s.Observed.Volumes[i].Holds = false, 0, ""
-		}
-	})
+	unbound := with(unformed, stored, newPods(time.Minute, "not scheduled: unbound claims"), unboundVolumes)
 	noSet := func(s *situation.Situation) { s.Observed.Set, s.Observed.Pods = nil, nil }
 	other := with(unbound, wantsClass(""), func(s *situation.Situation) {
 		s.Observed.Set.Immutable = []state.Change{{Field: state.FieldClass, Text: state.FieldClass}}
@@ -40,6 +43,13 @@ func TestRestorage(t *testing.T) {
 	checkRule(t, immutable, []ruleCase{
 		{name: "354: what nothing is on may change", change: other},
 		{name: "354: not what something may be on", change: with(other, ofVolume(1, func(v *state.Volume) { v.Bound = true })), want: "Refused: spec.storage.storageClassName cannot be changed"},
+		{name: "354: nor what belongs to a cluster that has formed", change: with(stored, wantsClass(""), unboundVolumes, func(s *situation.Situation) {
+			s.Observed.Set.Immutable = []state.Change{{Field: state.FieldClass, Text: state.FieldClass}}
+			for i := range s.Observed.Pods {
+				s.Observed.Pods[i].Ran = false
+			}
+		}), want: "Refused: spec.storage.storageClassName cannot be changed"},
+		{name: "354: nor what nobody has a record of", change: with(other, func(s *situation.Situation) { s.Observed.Record = nil }), want: "Refused: spec.storage.storageClassName cannot be changed"},
 		{name: "354: nor anything else beside it", change: with(other, func(s *situation.Situation) {
 			s.Observed.Set.Immutable = append(s.Observed.Set.Immutable, state.Change{Field: state.FieldTLSMode, Text: state.FieldTLSMode})
 		}), want: "Refused: "},

@@ -32,13 +32,14 @@ func start(s *situation.Situation) verdict.Verdict {
 // cluster need not wait for an election. First of all that member can come back.
 func leader(s *situation.Situation) verdict.Verdict {
 	t := s.NextRestart()
-	l := s.Observed.Round().Leader()
-	if s.Rolling() && t != nil {
-		if v := volumes.Places(s, *t); !v.Silent() {
-			return v
-		}
+	if !s.Rolling() || t == nil {
+		return verdict.Pass()
 	}
-	if !s.Rolling() || t == nil || l == nil || l.Name != t.Name || len(s.Observed.Pods) == 1 {
+	if v := volumes.Places(s, *t); !v.Silent() {
+		return v
+	}
+	l := s.Observed.Round().Leader()
+	if l == nil || l.Name != t.Name || len(s.Observed.Pods) == 1 {
 		return verdict.Pass()
 	}
 	transferee := s.Transferee(t.Name)

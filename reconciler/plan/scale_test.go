@@ -105,4 +105,22 @@ func TestRemove(t *testing.T) {
 		{name: "I6: not before its pod is gone", change: with(gone(2), wanting(2), policy(schema.VolumesDelete)), want: "Waiting: the pod of the former orders-2 shuts down"},
 		{name: "I6: never that of a member", change: with(policy(schema.VolumesDelete), func(s *situation.Situation) { s.Observed.Volumes = memberVolumes(3) })},
 	})
+	// What a recovery has put aside is told only where it keeps Git from having its way.
+	keeps := with(shrunk, func(s *situation.Situation) { s.Observed.Volumes[0].Keeps = "c0" })
+	for _, c := range []struct {
+		name   string
+		change mutation
+		told   bool
+	}{
+		{"389: Git wants it deleted", with(keeps, policy(schema.VolumesDelete)), true},
+		{"389: Git wants it kept", with(keeps, policy(schema.VolumesKeep)), false},
+		{"389: there is no record", with(keeps, policy(schema.VolumesDelete), func(s *situation.Situation) { s.Observed.Record = nil }), false},
+		{"389: the record is of a cluster that has not formed", with(keeps, policy(schema.VolumesDelete), func(s *situation.Situation) { s.Observed.Record.ClusterID = "" }), false},
+	} {
+		s := healthy(3)
+		c.change(s)
+		if told := len(s.Warnings()) > 0; told != c.told {
+			t.Errorf("%s: %q", c.name, s.Warnings())
+		}
+	}
 }

@@ -200,6 +200,7 @@ func TestMisplacedMembersAreReplaced(t *testing.T) {
 	})
 	checkRule(t, volumes.Grown, []ruleCase{
 		{name: "outside the windows the rest waits", change: with(reshaped, closed), want: "Waiting: volumes of 3 members must change to class slow: orders-2, orders-1, orders-0, one at a time, once the maintenance window opens at Sat 2026-03-07 02:00 UTC"},
+		{name: "also where others are to join", change: with(reshaped, closed, wanting(5)), want: "once the maintenance window opens"},
 		{name: "inside of them repair replaces", change: reshaped},
 		{name: "windows that cannot be read are said elsewhere", change: with(reshaped, func(s *situation.Situation) {
 			s.Desired.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("often", "1h", "UTC")}

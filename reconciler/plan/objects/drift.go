@@ -105,13 +105,14 @@ func lostSet(s *situation.Situation) verdict.Verdict {
 	if s.Adoptable() && s.VolumesLeft() == s.MemberCount() {
 		return verdict.Do(action.CreateSet{Replicas: s.PodCount()}, "the StatefulSet is gone, and its pods are as Git wants them: a new one takes them over, and none restarts")
 	}
-	if s.Observed.Record.Applied == nil {
+	applied := s.Observed.Record.Applied
+	if applied == nil {
 		return verdict.Refuse("the StatefulSet is gone, and nothing was applied completely before, so what its members ran is unknown",
 			"bring the StatefulSet back from a backup of the Kubernetes API, or restore a backup into a new cluster")
 	}
-	if !s.SameSettings() {
+	if !s.SameSettings(applied) {
 		return verdict.Refuse("the StatefulSet is gone, and the file has changed since it was last applied",
-			fmt.Sprintf("revert what the file says of its members to what they ran last, etcd %s, so that they can come back unchanged", s.Observed.Record.Applied.Version))
+			fmt.Sprintf("revert what the file says of its members to what they ran last, etcd %s, so that they can come back unchanged", applied.Version))
 	}
 	if why := s.Outgrown(); why != "" {
 		return verdict.Refuse("the StatefulSet is gone, and "+why, "set spec.version to a release that the members run, so that each can restart as what it is, or bring the StatefulSet back from a backup of the Kubernetes API")

@@ -43,10 +43,10 @@ func Remedy(s *situation.Situation) verdict.Verdict {
 	if v := oneByOne(s); !v.Silent() {
 		return v
 	}
-	if v := untried(s, o); !v.Silent() {
+	next := nextOf(s, o)
+	if v := untried(s, o, next); !v.Silent() {
 		return v
 	}
-	next := nextOf(s, o)
 	if v := mayRemedy(s, next); !v.Silent() {
 		return v
 	}
@@ -72,19 +72,16 @@ func nextOf(s *situation.Situation, o *situation.Outage) situation.Down {
 	return next
 }
 
-// untried waits for pods that are only about to be created, and holds where what Git asks for
-// is what does not start.
-func untried(s *situation.Situation, o *situation.Outage) verdict.Verdict {
-	next := nextOf(s, o)
-	behind := next.Pod == nil && next.Template != s.Desired.Template
+// untried waits for pods that are only about to be created, and holds where what does not start
+// has what Git asks for.
+func untried(s *situation.Situation, o *situation.Outage, next situation.Down) verdict.Verdict {
 	for _, d := range o.Down {
-		switch {
-		case d.Pod == nil && situation.MissingOf(s).Comes(d.Member):
+		if d.Pod == nil && situation.MissingOf(s).Comes(d.Member) {
 			return stalled.Creation(s, d.Member)
-		case d.Pod == nil && behind: // it is created when the lower one is
-		case d.Template == s.Desired.Template:
-			return untold(s, o, d)
 		}
+	}
+	if next.Template == s.Desired.Template {
+		return untold(s, o, next)
 	}
 	return verdict.Pass()
 }

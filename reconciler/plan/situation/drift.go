@@ -40,13 +40,12 @@ func (s *Situation) Adoptable() bool {
 	return len(s.Observed.Pods) > 0 && !slices.ContainsFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Template != s.Desired.Template })
 }
 
-// SameSettings reports whether the members would come back as what they were. Of a
+// SameSettings reports whether the members would come back as what was applied. Of a
 // cluster that sleeps the record may know no settings, and a release that is not that
 // of the spec.
-func (s *Situation) SameSettings() bool {
-	a := s.Observed.Record.Applied
-	if a == nil || a.Settings == "" {
-		return a != nil && a.SpecHash == s.Desired.SpecHash && a.Version == s.Desired.Spec.Version
+func (s *Situation) SameSettings(applied *state.Applied) bool {
+	if applied.Settings == "" {
+		return applied.SpecHash == s.Desired.SpecHash && applied.Version == s.Desired.Spec.Version
 	}
-	return a.Settings == s.Settings()
+	return applied.Settings == s.Settings()
 }

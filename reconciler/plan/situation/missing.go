@@ -39,7 +39,7 @@ func MissingOf(s *Situation) Missing {
 			m.Names = append(m.Names, name)
 		}
 	}
-	if r := s.Observed.Set.Refusal; r != nil && len(m.Names) > 0 && s.Now.Sub(r.At) < refusalCounts {
+	if r := s.Observed.Set.Refusal; r != nil && s.Now.Sub(r.At) < refusalCounts {
 		m.Refused = slices.DeleteFunc(slices.Clone(m.Names), func(name string) bool { return len(r.Pods) > 0 && !slices.Contains(r.Pods, name) })
 	}
 	if len(m.Refused) > 0 {

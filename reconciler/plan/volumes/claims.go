@@ -93,7 +93,7 @@ func needed(s *situation.Situation, goes string) (down string) {
 		p := s.Observed.Pod(name)
 		switch {
 		case name == goes:
-		case p != nil && s.Observed.Round() != nil && s.HealthyNow(*p):
+		case p != nil && s.HealthyNow(*p):
 			well++
 		default:
 			down = name
