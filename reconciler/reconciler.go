@@ -36,6 +36,9 @@ type Options struct {
 	Render manifests.Options
 	// BackupURL is the template of object URLs for clusters that name none.
 	BackupURL string
+	// BackupPlaces are templates of places that the daemon's own credentials serve beside
+	// that of BackupURL, see schema.ObjectURLPlace.
+	BackupPlaces []string
 	// InsecureStores lets object stores be reached without TLS.
 	InsecureStores bool
 	// Owner is this instance: what it follows in Git, and its name. One without a
@@ -138,7 +141,7 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, even
 	fights := &drift.Fights{}
 	slots := slots.New(o.MaxBackups, o.BackupBandwidth)
 	calls := &backup.Calls{Stall: o.BackupStallTimeout, Aside: queue.Aside, Ended: metrics.Store}
-	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL, Insecure: o.InsecureStores, Calls: calls}, jobs.Client{Kube: kube}
+	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL, More: o.BackupPlaces, Insecure: o.InsecureStores, Calls: calls}, jobs.Client{Kube: kube}
 	r.Observer = &observe.Observer{
 		Kube: kube, Cache: cache, Jobs: running, Members: members, Fights: fights, Now: o.Now, Choose: all.Choose,
 		Options: observe.Options{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner},

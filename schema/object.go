@@ -25,7 +25,8 @@ type Destination struct {
 	// ObjectURLTemplate is the URL of one backup object, a Go template over
 	// .Namespace, .Name, .Version and .UID, for example
 	// "s3://backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu-west-1".
-	// Schemes: s3, gs, azblob, file. An S3-compatible server is named by
+	// Schemes: s3, gs, azblob, and file, where the daemon's --backup-url or --backup-place
+	// names the directory. An S3-compatible server is named by
 	// ?endpoint=https://…&region=…. Such a server is sent no checksums of Amazon's, unless
 	// request_checksum_calculation=when_supported is added, and need not know
 	// conditional writes. The URL must contain {{ .UID }}, so that no
@@ -35,8 +36,8 @@ type Destination struct {
 	// where its --backup-url says. A store without TLS (http) needs the daemon's
 	// --insecure-stores. Default: the daemon's --backup-url.
 	ObjectURLTemplate string `json:"objectURLTemplate,omitempty" jsonschema:"form=template"`
-	// Credentials for the store. Default: those of the daemon's environment or
-	// service account.
+	// Credentials for the store. Default: those of the daemon's environment or service
+	// account, which serve the places of its --backup-url and --backup-place alone.
 	Credentials CredentialsSpec `json:"credentials,omitzero"`
 	// Encryption of the backups before they leave quorate. Default: none.
 	Encryption EncryptionSpec `json:"encryption,omitzero"`

@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/scheduler"
+	"github.com/quorate/quorate/schema"
 )
 
 // kubeFlags are the flags that name the Kubernetes cluster and what quorate adds to each
@@ -30,6 +31,7 @@ func (f *kubeFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; default $KUBECONFIG, else the pod's own service account")
 	flags.StringVar(&f.options.BackupURL, "backup-url", "", `template of object URLs for backups of clusters that name none, for example "s3://backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu-west-1"`)
+	flags.StringArrayVar(&f.options.BackupPlaces, "backup-place", nil, `one more place that quorate's own credentials serve beside that of --backup-url, for example "s3://archive/{{ .Namespace }}/"; a file that names another place must name a Secret; may be repeated`)
 	flags.BoolVar(&f.options.InsecureStores, "insecure-stores", false, "reach object stores over http, too: backups, and what proves who quorate is, can be read on the way")
 	flags.StringVar(&f.options.Render.Repository, "etcd-repository", manifests.DefaultRepository, "image repository for clusters that name none")
 	flags.StringVar(&f.options.Render.GuardImage, "guard-image", os.Getenv("QUORATE_IMAGE"), "quorate's own image, which checks each member's volume before etcd starts; default $QUORATE_IMAGE, else the image of quorate's own pod")
@@ -47,6 +49,11 @@ func (f *kubeFlags) add(cmd *cobra.Command) {
 func (f *kubeFlags) check() error {
 	if problems := validation.IsDNS1123Label(f.options.Owner.Instance); len(problems) > 0 {
 		return fmt.Errorf("--instance is %q: give lower-case letters, digits and dashes, at most 63", f.options.Owner.Instance)
+	}
+	for _, place := range f.options.BackupPlaces {
+		if _, err := schema.ObjectURLPlace(place, "any"); err != nil {
+			return fmt.Errorf("--backup-place: %w", err)
+		}
 	}
 	if f.options.MaxDisrupted < 1 {
 		return fmt.Errorf("--max-disrupted is %d: give at least 1", f.options.MaxDisrupted)

@@ -69,6 +69,18 @@ func TestTheStallTimeoutOfBackupsIsChecked(t *testing.T) {
 	}
 }
 
+// A place that nothing can be in is refused, rather than to let no backup be taken there.
+func TestThePlacesForBackupsAreChecked(t *testing.T) {
+	for place, want := range map[string]string{"s3://archive/{{ .Namespace }}/": "", "s3://archive": "", "archive": "--backup-place: it must name a bucket", "s3://a/{{ .Team }}/": "--backup-place: only {{ .Namespace }}"} {
+		f := kubeFlags{}
+		f.options.Owner.Instance, f.options.MaxDisrupted, f.options.MaxBackups, f.options.MaxDrills, f.options.BackupStallTimeout = "default", 1, 1, 1, minStall
+		f.options.BackupPlaces = []string{place}
+		if err := f.check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", place, err, want)
+		}
+	}
+}
+
 // 236: what is below the level is not logged, in either format.
 func TestTheLogHasALevelAndAFormat(t *testing.T) {
 	for _, tc := range []struct{ format, level, want string }{

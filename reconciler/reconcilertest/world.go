@@ -88,8 +88,9 @@ func newWorld(t *testing.T, backups string, edits ...func(*schema.EtcdCluster)) 
 		w.Etcd.Members = append(w.Etcd.Members, naming.Member(c.Metadata.Name, int32(i)))
 	}
 	w.R = reconciler.New(w.API, w.Etcd, w.events, report.NewMetrics(w.Registry), slog.New(slog.NewJSONHandler(w.Log, nil)), reconciler.Options{
-		Render:    OrdersOptions(),
-		BackupURL: "file://" + backups + "/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?root=" + backups,
+		Render:       OrdersOptions(),
+		BackupURL:    "file://" + backups + "/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?root=" + backups,
+		BackupPlaces: []string{"file:///"},
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	first := w.R

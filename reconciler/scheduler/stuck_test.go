@@ -298,7 +298,7 @@ func TestSilentStoresCostNoOtherStore(t *testing.T) {
 	}
 	log := &bytes.Buffer{}
 	r := reconciler.New(api, standAlone{&reconcilertest.FakeEtcd{Database: backuptest.Snapshot(8 << 10)}}, eventrecord.NewFakeRecorder(1000),
-		report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(log, nil)), reconciler.Options{BackupStallTimeout: 20 * time.Second, MaxBackups: 4, InsecureStores: true})
+		report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(log, nil)), reconciler.Options{BackupStallTimeout: 20 * time.Second, MaxBackups: 4, InsecureStores: true, BackupPlaces: []string{"file:///"}})
 	t.Cleanup(r.Close)
 	var all []desired.Backup
 	request := func(name string, to schema.Destination) desired.Backup {

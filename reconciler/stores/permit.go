@@ -3,6 +3,8 @@ package stores
 import (
 	"fmt"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
@@ -18,10 +20,47 @@ func (s Stores) permit(namespace string, store backup.Store, objectURL string) e
 	if err != nil {
 		return fmt.Errorf("the backup store of %s is not used: %w", desired.WithoutQuery(objectURL), err)
 	}
+	if err := s.serves(namespace, store, objectURL); err != nil {
+		return fmt.Errorf("the backup store of %s is not used: %w", desired.WithoutQuery(objectURL), err)
+	}
 	if param := schema.UnencryptedParam(objectURL); param != "" && !s.Insecure {
 		return fmt.Errorf("the backup store of %s is not used: by its parameter %s it is reached without TLS, so that backups and what proves who quorate is could be read on the way: write https, or start quorate with --insecure-stores", desired.WithoutQuery(objectURL), param)
 	}
 	return nil
+}
+
+// serves refuses what the daemon's own credentials, and its own disk, do not serve for objects
+// of a namespace: the platform names the places for that, and no file does.
+func (s Stores) serves(namespace string, store backup.Store, objectURL string) error {
+	u, err := url.Parse(objectURL)
+	onDisk := err != nil || u.Scheme == "file"
+	if !store.FromEnvironment() && !onDisk {
+		return nil
+	}
+	places := Places(append([]string{s.BackupURL}, s.More...), namespace)
+	if slices.ContainsFunc(places, func(place string) bool { return schema.InObjectURLPlace(place, objectURL) }) {
+		return nil
+	}
+	where := "nowhere"
+	if len(places) > 0 {
+		where = "at " + strings.Join(places, ", ")
+	}
+	if onDisk {
+		return fmt.Errorf("files of quorate's own disk are backups of namespace %s %s, as --backup-url and --backup-place say: have the place added to --backup-place, or name an object store", namespace, where)
+	}
+	return fmt.Errorf("quorate's own credentials serve namespace %s %s, as --backup-url and --backup-place say: name a Secret with keys for this store as credentials.secretName, or have the place added to --backup-place", namespace, where)
+}
+
+// Places are what the URLs of a namespace's backups begin with, for each template that gives
+// such a place.
+func Places(templates []string, namespace string) []string {
+	var places []string
+	for _, template := range templates {
+		if place, err := schema.ObjectURLPlace(template, namespace); err == nil {
+			places = append(places, place)
+		}
+	}
+	return places
 }
 
 // own is a URL at the daemon's place for backups, "" where there is none: what its

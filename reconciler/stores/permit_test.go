@@ -2,6 +2,7 @@ package stores_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -160,6 +161,64 @@ func TestTheDaemonsOwnPlaceIsWhereItsFlagSays(t *testing.T) {
 	_, err := s.Find(t.Context(), "shop", desired.Restore{Source: schema.RestoreSource{ObjectURL: "s3://backups/shop/1.db"}}, "", time.Now())
 	if err == nil || a.Asked() == before {
 		t.Errorf("a backup without parameters: nothing was asked, %v", err)
+	}
+}
+
+// The daemon's own credentials serve what the platform names, each namespace at its own part
+// of it, and nothing that a file names beside that.
+func TestTheDaemonsIdentityServesItsPlacesAlone(t *testing.T) {
+	a := backuptest.StartAttacker(t)
+	query := "?region=us-east-1&endpoint=http://" + a.Address
+	apart := storesOf(t, "s3://backups/{{ .Namespace }}/{{ .UID }}.db"+query)
+	for _, template := range []string{"s3://backups/bank/{{ .UID }}.db", "s3://backups/{{ .UID }}.db", "s3://backups/shop-eu/{{ .UID }}.db", "s3://others/shop/{{ .UID }}.db"} {
+		for way, do := range ways(t.Context(), apart, template+query, "") {
+			err := do()
+			backuptest.WantError(t, err, "is not used: quorate's own credentials serve namespace shop at s3://backups/shop/", "--backup-place", "credentials.secretName")
+			if a.Asked() > 0 {
+				t.Fatalf("%s, %s: it was asked (%v)", template, way, err)
+			}
+		}
+	}
+	for _, do := range ways(t.Context(), storesOf(t, ""), "s3://backups/shop/{{ .UID }}.db?region=us-east-1", "") {
+		backuptest.WantError(t, do(), "serve namespace shop nowhere")
+	}
+	more := apart
+	more.More = []string{"s3://others/{{ .Namespace }}/"}
+	for name, c := range map[string]struct {
+		stores   stores.Stores
+		template string
+		secret   string
+	}{
+		"a place of --backup-place": {more, "s3://others/shop/{{ .UID }}.db", ""},
+		"a Secret's own keys":       {apart, "s3://backups/bank/{{ .UID }}.db", "keys"},
+	} {
+		for way, do := range ways(t.Context(), c.stores, c.template+query, c.secret) {
+			before := a.Asked()
+			if err := do(); err == nil || a.Asked() == before {
+				t.Errorf("%s, %s: nothing was asked: %v", name, way, err)
+			}
+		}
+	}
+}
+
+// The disk of the daemon is its own: files there are backups where the platform says so, and
+// no Secret changes that.
+func TestFilesAreBackupsWhereThePlatformSaysSo(t *testing.T) {
+	dir := t.TempDir()
+	s := storesOf(t, "file://"+dir+"/{{ .Namespace }}/{{ .UID }}.db")
+	for _, secret := range []string{"", "keys"} {
+		for _, template := range []string{"file:///etc/{{ .UID }}.db", "FILE:///etc/{{ .UID }}.db", "file://" + dir + "/bank/{{ .UID }}.db"} {
+			for _, do := range ways(t.Context(), s, template, secret) {
+				backuptest.WantError(t, do(), "is not used: files of quorate's own disk are backups of namespace shop at file://"+dir+"/shop/", "--backup-place")
+			}
+		}
+		store, err := s.OpenWith(t.Context(), "shop", secret, "file://"+dir+"/shop/1.db")
+		if err == nil {
+			_, err = store.ReadManifest(t.Context(), "file://"+dir+"/shop/1.db")
+		}
+		if !errors.Is(err, backup.ErrNotFound) {
+			t.Errorf("with Secret %q: %v", secret, err)
+		}
 	}
 }
 

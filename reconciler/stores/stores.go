@@ -29,6 +29,9 @@ type Stores struct {
 	// BackupURL is the template of the daemon's place for backups, "" for none. Its
 	// parameters say where the daemon's own credentials go.
 	BackupURL string
+	// More are templates of further places that the daemon's own credentials serve, see
+	// schema.ObjectURLPlace. Without one they serve that of BackupURL alone.
+	More []string
 	// Insecure lets stores be reached without TLS.
 	Insecure bool
 }

@@ -31,6 +31,7 @@ func TestRestoreFromAClaim(t *testing.T) {
 		return map[string]string{"clusters/restore.yaml": strings.Replace(text, "size: 256Mi", "size: "+size, 1)}
 	}
 
+	w.options.Args = append(w.options.Args, "--backup-place=file:///")
 	w.commitFiles("Restore", sized("128Mi"))
 	w.start()
 	hold := w.awaitHold("Refused", holdLimit, "its restore needs", "set spec.clusterTemplate.storage.size to more than that")

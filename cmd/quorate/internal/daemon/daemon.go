@@ -26,6 +26,7 @@ import (
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -77,6 +78,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	}
 	defer hooks.close()
 	warnOfStore(c.Options.BackupURL, c.Options.InsecureStores, log)
+	warnOfSharedPlaces(append([]string{c.Options.BackupURL}, c.Options.BackupPlaces...), log)
 	feed := api.NewFeed(git.Details)
 	feed.SetEvents(api.NewEvents(c.Kube))
 	pages, err := servePage(c.Page, c.Kube, feed, log)
@@ -155,6 +157,17 @@ func warnOfStore(backupURL string, insecure bool, log *slog.Logger) {
 	if err != nil {
 		log.Warn("no backup is taken at --backup-url, where a parameter that says where credentials go differs from backup to backup",
 			"remedy", "name no field but {{ .Namespace }} in such parameters")
+	}
+}
+
+// warnOfSharedPlaces tells of places for backups that are not apart by namespace.
+func warnOfSharedPlaces(templates []string, log *slog.Logger) {
+	for _, template := range templates {
+		one, other := stores.Places([]string{template}, "x"), stores.Places([]string{template}, "x-x")
+		if len(one) > 0 && strings.HasPrefix(other[0], one[0]) {
+			log.Warn("backups of all namespaces lie in one place, so that a file in one namespace can restore those of another",
+				"place", one[0], "remedy", "write {{ .Namespace }}/ before all other fields of --backup-url and --backup-place")
+		}
 	}
 }
 

@@ -43,6 +43,25 @@ func TestEventsReachTheAPIServer(t *testing.T) {
 	})
 }
 
+func TestAPlaceThatAllNamespacesShareIsWarnedOf(t *testing.T) {
+	for template, want := range map[string]string{
+		"s3://backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db": "",
+		"s3://{{ .Namespace }}/{{ .UID }}.db":                     "",
+		"s3://backups/{{ .UID }}.db?region=eu-west-1":             "place=s3://backups/ ",
+		"s3://backups/{{ .Namespace }}-{{ .UID }}.db":             "place=s3://backups/ ",
+		"s3://backups/{{ .Name }}/{{ .Namespace }}/{{ .UID }}.db": "place=s3://backups/ ",
+		"s3://archive/":         "place=s3://archive/ ",
+		"s3://{{ .Name }}/1.db": "", // it is no place
+		"":                      "",
+	} {
+		var log bytes.Buffer
+		warnOfSharedPlaces([]string{template}, slog.New(slog.NewTextHandler(&log, nil)))
+		if got := log.String(); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: %s", template, got)
+		}
+	}
+}
+
 func TestABackupURLThatDoesNotServeIsWarnedOf(t *testing.T) {
 	const overHTTP = "s3://backups/{{ .UID }}.db?region=eu-west-1&endpoint=http://minio"
 	for _, c := range []struct {
