@@ -21,6 +21,8 @@ func Parse(files []File) Set { return new(Parser).Parse(files) }
 // is what the function Parse would. So the sets share what did not change, and must
 // not be written to. The zero value is ready; it is not for several goroutines at once.
 type Parser struct {
+	// Policy is what the files may declare; nil for anything.
+	Policy *Policy
 	// last are the files of the last call, by path.
 	last map[string]reading
 }
@@ -32,6 +34,9 @@ func (p *Parser) Parse(files []File) Set {
 	g := &gathering{}
 	for _, r := range p.read(ordered) {
 		g.add(r)
+	}
+	if p.Policy != nil {
+		g.holdTo(p.Policy)
 	}
 	return g.set()
 }
@@ -79,6 +84,8 @@ func readAll(readings []reading) {
 // gathering is what all files declare together.
 type gathering struct {
 	reading
+	// refused are declarations that a policy does not let their files make.
+	refused []declaration
 	// restored are the clusters that a restore makes, as namespace/name.
 	restored map[string]bool
 	// hints is how often a similar name was searched for.
@@ -145,7 +152,7 @@ func (g *gathering) set() Set {
 	// A cluster is 1 KiB: a list that grows with them copies each several times.
 	set.Clusters = slices.Grow(set.Clusters, g.clusters())
 	held := map[identity]int{}
-	for _, d := range g.declared {
+	for _, d := range slices.Concat(g.declared, g.unrivalled()) {
 		errors := slices.DeleteFunc(slices.Clone(d.problems), func(p Problem) bool { return p.Warning })
 		if len(errors) == 0 {
 			set.add(d.object, d.origin)
@@ -161,6 +168,17 @@ func (g *gathering) set() Set {
 	}
 	set.sort()
 	return set
+}
+
+// unrivalled are the refused declarations of objects that no other file declares: such an
+// object may be there from before it was refused, and is held. That of another team is not
+// held by a file that may not declare it.
+func (g *gathering) unrivalled() []declaration {
+	declared := make(map[identity]bool, len(g.declared))
+	for _, d := range g.declared {
+		declared[d.identity] = true
+	}
+	return slices.DeleteFunc(g.refused, func(d declaration) bool { return d.name != "" && declared[d.identity] })
 }
 
 // clusters counts the declarations of clusters, good or bad.

@@ -13,6 +13,7 @@ const (
 	IDType            ID = "wrong-type"
 	IDValue           ID = "invalid-value"
 	IDCrossFile       ID = "conflicting-documents"
+	IDPolicy          ID = "against-policy"
 	IDMore            ID = "more-problems"
 	IDForbiddenChange ID = "forbidden-change"
 	IDVanished        ID = "removed-from-git"
@@ -89,6 +90,7 @@ func ProblemKinds() []ProblemKind {
 		{IDType, KindOfError, "The value has another type than the field."},
 		{IDValue, KindOfError, "The value is missing, or not one that the field may have."},
 		{IDCrossFile, KindOfError, "The document contradicts another one, or names one that is not there."},
+		{IDPolicy, KindOfError, "The policy of the platform, `--policy`, does not allow it to this file."},
 		{IDMore, KindOfError, "The document has more problems than are listed."},
 		{IDForbiddenChange, KindOfError, "The change cannot be applied to a live cluster, or etcd does not support it."},
 		{IDVanished, KindOfError, "The change removes a cluster's document, which deletes nothing."},

@@ -10,12 +10,12 @@ import (
 )
 
 // readPaths reads files and directories of this machine.
-func readPaths(ctx context.Context, paths []string) (schema.Set, error) {
+func readPaths(ctx context.Context, parser *schema.Parser, paths []string) (schema.Set, error) {
 	s, err := sources.ReadPaths(ctx, paths, sources.Limits{})
 	if err != nil {
 		return schema.Set{}, err
 	}
-	return follow.Parse(&schema.Parser{}, s), nil
+	return follow.Parse(parser, s), nil
 }
 
 // countProblems is "1 error, 2 warnings".

@@ -79,12 +79,7 @@ func (g ignored) covers(p schema.Problem) bool {
 	if !p.Warning || p.ID != g.id {
 		return false
 	}
-	file := path.Clean(p.File)
-	if strings.HasSuffix(g.pattern, "/") {
-		return strings.HasPrefix(file, path.Clean(g.pattern)+"/")
-	}
-	matches, _ := path.Match(g.pattern, file)
-	return matches || g.pattern == "*"
+	return schema.MatchesFile(g.pattern, p.File)
 }
 
 // acceptedProblem is a warning that an ignore file accepts.

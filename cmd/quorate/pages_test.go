@@ -49,7 +49,7 @@ func TestTheRestoreOfAMigrationHasTheSpecOfItsCluster(t *testing.T) {
 	for _, from := range []string{"coreos", "improbable"} {
 		specs := map[string]string{}
 		for _, dir := range []string{"clusters", "restore"} {
-			set, err := readPaths(t.Context(), []string{filepath.Join("..", "..", "examples", "migrate-from-"+from, dir)})
+			set, err := readPaths(t.Context(), &schema.Parser{}, []string{filepath.Join("..", "..", "examples", "migrate-from-"+from, dir)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func TestThePageForALostKubernetesClusterRuns(t *testing.T) {
 	page := pageAt(t, filepath.Join("..", "..", "examples", "disaster-recovery"), names, "clusters", "recovery")
 	page.follow("Before the night")
 	page.follow("When the whole Kubernetes cluster is lost")
-	set, err := readPaths(t.Context(), []string{filepath.Join(page.dir, "clusters")})
+	set, err := readPaths(t.Context(), &schema.Parser{}, []string{filepath.Join(page.dir, "clusters")})
 	if err != nil || len(set.Restores) != 1 || !strings.HasPrefix(set.Restores[0].Spec.Source.ObjectURL, "s3://backups/scheduled/shop/orders/1f2e3d4c.db?") || set.Restores[0].Spec.Source.Schedule != "" {
 		t.Errorf("%d restores, %v: %+v", len(set.Restores), err, set.Restores)
 	}

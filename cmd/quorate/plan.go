@@ -30,6 +30,7 @@ const liveTimeout = 2 * time.Minute
 type planFlags struct {
 	repository repositoryFlags
 	kube       kubeFlags
+	policy     policyFlag
 	offline    bool
 	base, head string
 	output     planOutput
@@ -80,6 +81,7 @@ differ, and with 1 on an error, a file with errors included.`,
 	}
 	f.repository.add(cmd)
 	f.kube.add(cmd)
+	f.policy.add(cmd)
 	f.output.add(cmd)
 	cmd.Flags().BoolVar(&f.offline, "offline", false, "compare two Git revisions and ask no cluster")
 	cmd.Flags().StringVar(&f.base, "base", "", "with --offline: the Git revision to compare with, such as origin/main")
@@ -138,11 +140,14 @@ func (f *planFlags) live(ctx context.Context, paths []string) (*preview.Report, 
 
 // read reads the files that the command line names.
 func (f *planFlags) read(ctx context.Context, paths []string) (schema.Set, string, error) {
+	parser, err := f.policy.parser()
 	switch {
+	case err != nil:
+		return schema.Set{}, "", err
 	case len(paths) > 0 && f.repository.config.URL != "":
 		return schema.Set{}, "", errors.New("give either paths or --repo, not both")
 	case len(paths) > 0:
-		set, err := readPaths(ctx, paths)
+		set, err := readPaths(ctx, parser, paths)
 		return set, "", err
 	case f.repository.config.URL == "":
 		return schema.Set{}, "", errors.New("specify paths or --repo")
@@ -156,7 +161,7 @@ func (f *planFlags) read(ctx context.Context, paths []string) (schema.Set, strin
 	if err != nil {
 		return schema.Set{}, "", err
 	}
-	return follow.Parse(&schema.Parser{}, s), s.Commit, nil
+	return follow.Parse(parser, s), s.Commit, nil
 }
 
 // reconciler returns one whose caches are filled, and what ends its ways to the members.

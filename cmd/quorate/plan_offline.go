@@ -8,7 +8,6 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/daemon"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler/preview"
-	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -16,6 +15,10 @@ import (
 func (f *planFlags) compare(ctx context.Context, paths []string) (*preview.Report, error) {
 	if len(paths) == 0 {
 		paths = []string{"."}
+	}
+	parser, err := f.policy.parser() // most files are in both revisions
+	if err != nil {
+		return nil, err
 	}
 	base, err := sources.ReadRevision(ctx, paths, f.base, sources.Limits{})
 	if err != nil {
@@ -25,7 +28,6 @@ func (f *planFlags) compare(ctx context.Context, paths []string) (*preview.Repor
 	if err != nil {
 		return nil, err
 	}
-	parser := &schema.Parser{} // most files are in both
 	before, after := follow.Parse(parser, base), follow.Parse(parser, head)
 	return preview.Offline(preview.Revision{Set: before, Commit: base.Commit}, preview.Revision{Set: after, Commit: head.Commit}, daemon.PreviewOptions(f.kube.options))
 }

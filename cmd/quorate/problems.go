@@ -31,11 +31,14 @@ func (f *validateFlags) read(ctx context.Context, stdin io.Reader, paths []strin
 	if err := f.usage(paths); err != nil {
 		return input{}, err
 	}
+	parser, err := f.policy.parser()
+	if err != nil {
+		return input{}, err
+	}
 	if paths[0] == "-" {
-		return readStdin(stdin)
+		return readStdin(parser, stdin)
 	}
 	var in input
-	parser := &schema.Parser{}
 	if f.compare {
 		base, err := sources.ReadRevision(ctx, paths, f.base, sources.Limits{})
 		if err != nil {
@@ -53,7 +56,7 @@ func (f *validateFlags) read(ctx context.Context, stdin io.Reader, paths []strin
 }
 
 // readStdin reads one file from standard input.
-func readStdin(stdin io.Reader) (input, error) {
+func readStdin(parser *schema.Parser, stdin io.Reader) (input, error) {
 	const most = 1 << 20 // what a file may have
 	data, err := io.ReadAll(io.LimitReader(stdin, most+1))
 	if err != nil {
@@ -62,7 +65,7 @@ func readStdin(stdin io.Reader) (input, error) {
 	if len(data) > most {
 		return input{}, fmt.Errorf("standard input has more than %d bytes, the most that a file may have: give it in parts, or the paths of files", most)
 	}
-	return input{set: schema.Parse([]schema.File{{Path: "stdin.yaml", Data: data}})}, nil
+	return input{set: parser.Parse([]schema.File{{Path: "stdin.yaml", Data: data}})}, nil
 }
 
 // present are the paths without those that the change removes: they are on disk

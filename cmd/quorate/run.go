@@ -28,6 +28,7 @@ type runFlags struct {
 	forge      forgeFlags
 	status     statusFlags
 	kube       kubeFlags
+	policy     policyFlag
 	lease      daemon.Lease
 	mass       follow.Limits
 	approve    string
@@ -66,6 +67,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.forge.add(cmd)
 	f.status.add(cmd)
 	f.kube.add(cmd)
+	f.policy.add(cmd)
 	f.addLease(cmd)
 	flags := cmd.Flags()
 	flags.DurationVar(&f.interval, "interval", 30*time.Second, "time between two polls of the repository")
@@ -130,8 +132,12 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Con
 	if err != nil {
 		return c, err
 	}
+	policy, err := f.policy.read()
+	if err != nil {
+		return c, err
+	}
 	c.Follow = follow.Config{
-		Repository: repository, Interval: f.interval, Limits: f.mass, Approved: approved, Namespace: f.lease.Namespace, Instance: instance,
+		Repository: repository, Interval: f.interval, Policy: policy, Limits: f.mass, Approved: approved, Namespace: f.lease.Namespace, Instance: instance,
 	}
 	host, err := f.forge.open(f.repository, kube)
 	if err != nil {
@@ -139,7 +145,7 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Con
 	}
 	if f.forge.pulls {
 		c.Pulls = &publish.PullsConfig{
-			Host: host, Repository: repository, Branch: branchOf(f.repository.config), Instance: instance, Forks: f.forge.forks, Interval: f.interval,
+			Host: host, Repository: repository, Branch: branchOf(f.repository.config), Instance: instance, Policy: policy, Forks: f.forge.forks, Interval: f.interval,
 		}
 	}
 	if f.forge.statuses {

@@ -22,6 +22,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -35,6 +36,8 @@ type followed struct {
 	kube *fake.Clientset
 	// signers may sign commits from the next restart on.
 	signers sources.Signers
+	// policy is that of --policy from the next restart on.
+	policy *schema.Policy
 	// approved is the value of --approve-commit from the next restart on.
 	approved string
 }
@@ -59,7 +62,7 @@ func (f *followed) restart() {
 	}
 	log, registry := slog.New(slog.NewTextHandler(f.log, nil)), prometheus.NewRegistry()
 	f.p = New(Config{
-		Repository: repository, Interval: time.Second, Limits: Limits{Clusters: 10, Percent: 50}, Approved: approved,
+		Repository: repository, Interval: time.Second, Policy: f.policy, Limits: Limits{Clusters: 10, Percent: 50}, Approved: approved,
 		Kube: f.kube, Namespace: "quorate-system", Instance: "default",
 	}, log, registry)
 	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), log, reconciler.Options{})

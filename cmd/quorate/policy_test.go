@@ -1,0 +1,60 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// The example is what its policy allows, and each command says what is not.
+func TestCommandsKnowThePolicy(t *testing.T) {
+	t.Chdir(filepath.Join("..", "..", "examples", "fleet"))
+	example := filepath.Join("..", "..", "deploy", "policy", "policy.yaml")
+	if status, stdout, stderr := quorateSays(t, "validate", "--policy="+example, "production", "staging"); status != 0 || !strings.Contains(stdout, "0 errors") {
+		t.Fatalf("%d\n%s%s", status, stdout, stderr)
+	}
+	text, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	narrow := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(narrow, []byte(strings.Replace(string(text), "members: 7", "members: 3", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "(rule search) allows 3 members"
+	for _, args := range [][]string{
+		{"validate", "production"}, {"validate", "-o=sarif", "production"}, {"plan", "--offline", "--base=HEAD", "production"},
+	} {
+		if status, stdout, stderr := quorateSays(t, append(args, "--policy="+narrow)...); status != 1 || !strings.Contains(stdout+stderr, want) {
+			t.Errorf("%s: %d\n%s%s", args, status, stdout, stderr)
+		}
+	}
+	for file, want := range map[string]string{"none.yaml": "--policy: open none.yaml", "production/search/catalog.yaml": "--policy: production/search/catalog.yaml"} {
+		for _, args := range [][]string{
+			{"validate", "production"}, {"plan", "--offline", "--base=HEAD", "production"}, {"plan", "production"}, {"run", "--repo=https://git.example.com/etcd.git"},
+		} {
+			if status, _, stderr := quorateSays(t, append(args, "--policy="+file)...); status != 1 || !strings.Contains(stderr, want) {
+				t.Errorf("%s with %s: %d, %s", args, file, status, stderr)
+			}
+		}
+	}
+}
+
+// The policy of the page is one.
+func TestThePolicyOfThePageIsOne(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "policy.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(page)
+	if shown == nil {
+		t.Fatal("docs/policy.md shows no policy")
+	}
+	if _, err := schema.ParsePolicy("docs/policy.md", shown[1]); err != nil {
+		t.Error(err)
+	}
+}
