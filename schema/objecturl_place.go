@@ -2,11 +2,11 @@ package schema
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
+	"text/template/parse"
 )
 
 // ObjectURLPlace is what the URLs of all backups of a namespace begin with that a template
@@ -20,22 +20,18 @@ func ObjectURLPlace(template, namespace string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var text strings.Builder
-	whole := true
-	for _, node := range nodes {
-		if slices.Contains([]string{"Name", "Version", "UID"}, fieldName(node)) {
-			whole = false
-			break
-		}
-		part, err := expandNode(node, ObjectURLData{Namespace: namespace})
-		if err != nil {
-			return "", err
-		}
-		text.WriteString(part)
+	end := slices.IndexFunc(nodes, func(n parse.Node) bool { return slices.Contains([]string{"Name", "Version", "UID"}, fieldName(n)) })
+	whole := end < 0
+	if whole {
+		end = len(nodes)
 	}
-	place, _, _ := strings.Cut(text.String(), "?")
-	if whole && !strings.HasSuffix(place, "/") && !strings.Contains(text.String(), "?") {
-		place += "/"
+	text, err := expandFields(nodes[:end], ObjectURLData{Namespace: namespace})
+	if err != nil {
+		return "", err
+	}
+	place, _, asks := strings.Cut(text, "?")
+	if whole && !asks {
+		place = strings.TrimSuffix(place, "/") + "/"
 	}
 	place = place[:strings.LastIndex(place, "/")+1]
 	if strings.Count(place, "/") < 3 { // two before the bucket, one behind it
@@ -47,16 +43,17 @@ func ObjectURLPlace(template, namespace string) (string, error) {
 	return place, nil
 }
 
-// InObjectURLPlace reports whether an object, or a directory of objects, lies in a place that
-// ObjectURLPlace gives, whatever its parameters.
+// InObjectURLPlace reports whether an object, or a directory of objects, lies in a place such
+// as ObjectURLPlace and ObjectURLDirectory give, whatever the parameters of both.
 func InObjectURLPlace(place, objectURL string) bool {
+	in, inErr := url.Parse(place)
 	u, err := url.Parse(objectURL)
-	if err != nil || u.User != nil || u.Opaque != "" {
+	if inErr != nil || err != nil || u.User != nil || u.Opaque != "" || u.Fragment != "" {
 		return false
 	}
 	clean := path.Clean(u.Path)
 	if clean != u.Path && clean+"/" != u.Path {
 		return false // it climbs, or names a directory without a name
 	}
-	return strings.HasPrefix(fmt.Sprintf("%s://%s%s", u.Scheme, u.Host, u.Path), place)
+	return u.Scheme == in.Scheme && u.Host == in.Host && strings.HasPrefix(u.Path, in.Path)
 }

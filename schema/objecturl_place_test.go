@@ -49,9 +49,12 @@ func TestWhatLiesInAPlace(t *testing.T) {
 			t.Errorf("%s is not in %s", in, place)
 		}
 	}
+	if !schema.InObjectURLPlace("s3://backups/a%20b/", "s3://backups/a%20b/1.db") {
+		t.Error("an encoded name is another one")
+	}
 	for _, out := range []string{
 		"s3://backups/pay/1.db", "s3://backups/shop-eu/1.db", "s3://backups/shop", "s3://other/shop/1.db", "gs://backups/shop/1.db", "s3://backups/",
-		"s3://backups/shop/../pay/1.db", "s3://backups/shop/%2e%2e/pay/1.db", "s3://backups/shop//1.db", "s3://me@backups/shop/1.db", "s3:backups/shop/1.db", "%",
+		"s3://backups/shop/../pay/1.db", "s3://backups/shop/%2e%2e/pay/1.db", "s3://backups/shop//1.db", "s3://backups/shop/1.db#2", "s3://me@backups/shop/1.db", "s3:backups/shop/1.db", "%",
 	} {
 		if schema.InObjectURLPlace(place, out) {
 			t.Errorf("%s is in %s", out, place)

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"filippo.io/age"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -87,7 +87,7 @@ func ParsePolicy(file string, data []byte) (*Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(p); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -130,8 +130,8 @@ func (p *Policy) mistake() (field, why string) {
 			}
 		}
 		for j, recipient := range r.Recipients {
-			if _, err := age.ParseX25519Recipient(recipient); err != nil {
-				return fmt.Sprintf("%srecipients[%d]", at, j), "it is not a public key of age: write the one that age-keygen prints, age1…"
+			if problem := recipientProblem(recipient); problem != "" {
+				return fmt.Sprintf("%srecipients[%d]", at, j), "it " + problem
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.Values)) {

@@ -23,20 +23,20 @@ import (
 func (g *gathering) holdTo(p *Policy) {
 	declared := g.declared
 	g.declared = nil
+	var rules []int // of each declaration that is left
 	for _, d := range declared {
-		if g.mayDeclare(p, &d) {
-			g.declared = append(g.declared, d)
+		if n, ok := g.mayDeclare(p, &d); ok {
+			g.declared, rules = append(g.declared, d), append(rules, n)
 		} else {
 			g.refused = append(g.refused, d)
 		}
 	}
 	clusters := map[int][]int{}
-	for i := range g.declared {
+	for i, n := range rules {
 		d := &g.declared[i]
 		if d.object == nil {
 			continue // it is held
 		}
-		n := p.ruleFor(d.origin.File)
 		if d.kind == KindCluster || d.kind == KindRestore {
 			clusters[n] = append(clusters[n], i)
 		}
@@ -64,20 +64,20 @@ func (j judgement) at(field string) string {
 	return fmt.Sprintf("%s:%d (rule %s)", j.file, j.lines(fmt.Sprintf("rules[%d].%s", j.n, field)), j.rule().Name)
 }
 
-// mayDeclare reports whether a file may declare anything in a namespace. One whose namespace
-// could not be read is held in any case.
-func (g *gathering) mayDeclare(p *Policy, d *declaration) bool {
-	n := p.ruleFor(d.origin.File)
+// mayDeclare reports whether a file may declare anything in a namespace, and by which rule.
+// One whose namespace could not be read is held in any case.
+func (g *gathering) mayDeclare(p *Policy, d *declaration) (n int, ok bool) {
+	n = p.ruleFor(d.origin.File)
 	if n < 0 {
 		g.against(d, "", "%s has no rule for this file, so that it may declare nothing: move it, or ask the platform team for a rule", p.file)
-		return false
+		return n, false
 	}
 	j := judgement{p, n}
 	if allowed := j.rule().Namespaces; d.namespace != "" && !matchesText(allowed, d.namespace) {
 		g.against(d, "metadata.namespace", "%s does not allow namespace %s: it allows %s", j.at("namespaces"), d.namespace, listed(allowed))
-		return false
+		return n, false
 	}
-	return true
+	return n, true
 }
 
 // checkPolicy judges what a document declares.

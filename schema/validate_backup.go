@@ -117,14 +117,21 @@ func (v *validator) object(field, kind, name string) {
 	}
 }
 
-// recipient checks the public key of one who may decrypt. The key is not
-// repeated: it may be a private one.
+// recipient checks the public key of one who may decrypt.
 func (v *validator) recipient(field, key string) {
+	if problem := recipientProblem(key); problem != "" {
+		v.fail(field, "%s", problem)
+	}
+}
+
+// recipientProblem is what is wrong with the public key of one who may decrypt, or "". The
+// key is not repeated: it may be a private one.
+func recipientProblem(key string) string {
 	if strings.Contains(strings.ToUpper(key), "AGE-SECRET-KEY-") {
-		v.fail(field, "is a private key: it is known to all who can read this repository, so make a new pair with age-keygen and write the public key, age1…")
-		return
+		return "is a private key: it is known to all who can read this repository, so make a new pair with age-keygen and write the public key, age1…"
 	}
 	if _, err := age.ParseX25519Recipient(key); err != nil {
-		v.fail(field, "is not a public key of age: write the one that age-keygen prints, age1…")
+		return "is not a public key of age: write the one that age-keygen prints, age1…"
 	}
+	return ""
 }

@@ -27,15 +27,14 @@ func (f *policyFlag) parser() (*schema.Parser, error) {
 }
 
 // read returns nil where no policy is named.
-func (f *policyFlag) read() (*schema.Policy, error) {
+func (f *policyFlag) read() (policy *schema.Policy, err error) {
 	if f.path == "" {
-		return nil, nil //nolint:nilnil // no policy is a policy, too
+		return policy, err
 	}
 	data, err := os.ReadFile(f.path)
-	if err != nil {
-		return nil, fmt.Errorf("--policy: %w", err)
+	if err == nil {
+		policy, err = schema.ParsePolicy(f.path, data)
 	}
-	policy, err := schema.ParsePolicy(f.path, data)
 	if err != nil {
 		return nil, fmt.Errorf("--policy: %w", err)
 	}

@@ -34,6 +34,13 @@ func TestAnApprovalIsChecked(t *testing.T) {
 	}
 }
 
+// goodKubeFlags are flags that are not refused.
+func goodKubeFlags() kubeFlags {
+	f := kubeFlags{}
+	f.options.Owner.Instance, f.options.MaxDisrupted, f.options.MaxBackups, f.options.MaxDrills, f.options.BackupStallTimeout = "default", 1, 1, 1, minStall
+	return f
+}
+
 func TestFlagsOfTheFleetAreChecked(t *testing.T) {
 	for _, c := range []struct {
 		instance string
@@ -47,8 +54,7 @@ func TestFlagsOfTheFleetAreChecked(t *testing.T) {
 		{"default", 0, "--max-disrupted is 0: give at least 1"},
 		{"default", -1, "--max-disrupted is -1"},
 	} {
-		f := kubeFlags{}
-		f.options.MaxBackups, f.options.MaxDrills, f.options.BackupStallTimeout = 1, 1, minStall
+		f := goodKubeFlags()
 		f.options.Owner.Instance, f.options.MaxDisrupted = c.instance, c.most
 		err := f.check()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -60,8 +66,7 @@ func TestFlagsOfTheFleetAreChecked(t *testing.T) {
 // 175: a time within which every network pauses now and then is refused.
 func TestTheStallTimeoutOfBackupsIsChecked(t *testing.T) {
 	for stall, want := range map[time.Duration]string{minStall: "", backup.DefaultStall: "", time.Second: "--backup-stall-timeout is 1s: give at least 10s", 0: "--backup-stall-timeout is 0s"} {
-		f := kubeFlags{}
-		f.options.Owner.Instance, f.options.MaxDisrupted, f.options.MaxBackups, f.options.MaxDrills = "default", 1, 1, 1
+		f := goodKubeFlags()
 		f.options.BackupStallTimeout = stall
 		if err := f.check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", stall, err, want)
@@ -72,8 +77,7 @@ func TestTheStallTimeoutOfBackupsIsChecked(t *testing.T) {
 // A place that nothing can be in is refused, rather than to let no backup be taken there.
 func TestThePlacesForBackupsAreChecked(t *testing.T) {
 	for place, want := range map[string]string{"s3://archive/{{ .Namespace }}/": "", "s3://archive": "", "archive": "--backup-place: it must name a bucket", "s3://a/{{ .Team }}/": "--backup-place: only {{ .Namespace }}"} {
-		f := kubeFlags{}
-		f.options.Owner.Instance, f.options.MaxDisrupted, f.options.MaxBackups, f.options.MaxDrills, f.options.BackupStallTimeout = "default", 1, 1, 1, minStall
+		f := goodKubeFlags()
 		f.options.BackupPlaces = []string{place}
 		if err := f.check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", place, err, want)

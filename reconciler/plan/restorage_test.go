@@ -49,7 +49,7 @@ func TestRestorage(t *testing.T) {
 				s.Observed.Pods[i].Ran = false
 			}
 		}), want: "Refused: spec.storage.storageClassName cannot be changed"},
-		{name: "354: nor what nobody has a record of", change: with(other, func(s *situation.Situation) { s.Observed.Record = nil }), want: "Refused: spec.storage.storageClassName cannot be changed"},
+		{name: "354: nor that of a cluster without a record", change: with(other, func(s *situation.Situation) { s.Observed.Record = nil }), want: "Refused: spec.storage.storageClassName cannot be changed"},
 		{name: "354: nor anything else beside it", change: with(other, func(s *situation.Situation) {
 			s.Observed.Set.Immutable = append(s.Observed.Set.Immutable, state.Change{Field: state.FieldTLSMode, Text: state.FieldTLSMode})
 		}), want: "Refused: "},

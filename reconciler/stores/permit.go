@@ -37,7 +37,7 @@ func (s Stores) serves(namespace string, store backup.Store, objectURL string) e
 	if !store.FromEnvironment() && !onDisk {
 		return nil
 	}
-	places := Places(append([]string{s.BackupURL}, s.More...), namespace)
+	places := s.places(namespace)
 	if slices.ContainsFunc(places, func(place string) bool { return schema.InObjectURLPlace(place, objectURL) }) {
 		return nil
 	}
@@ -51,11 +51,10 @@ func (s Stores) serves(namespace string, store backup.Store, objectURL string) e
 	return fmt.Errorf("quorate's own credentials serve namespace %s %s, as --backup-url and --backup-place say: name a Secret with keys for this store as credentials.secretName, or have the place added to --backup-place", namespace, where)
 }
 
-// Places are what the URLs of a namespace's backups begin with, for each template that gives
-// such a place.
-func Places(templates []string, namespace string) []string {
+// places are what the URLs of a namespace's backups begin with at the daemon's places.
+func (s Stores) places(namespace string) []string {
 	var places []string
-	for _, template := range templates {
+	for _, template := range append([]string{s.BackupURL}, s.More...) {
 		if place, err := schema.ObjectURLPlace(template, namespace); err == nil {
 			places = append(places, place)
 		}

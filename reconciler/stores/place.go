@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path"
 	"regexp"
 	"strings"
 
@@ -66,10 +65,8 @@ func (p Place) At(objectURL string) (string, error) {
 // holds reports whether an object lies below the directory. The query of its URL is not
 // looked at, for it is not used.
 func (p Place) holds(objectURL string) bool {
-	d, derr := url.Parse(desired.WithoutQuery(p.directory))
-	o, oerr := url.Parse(desired.WithoutQuery(objectURL))
-	return derr == nil && oerr == nil && o.Scheme == d.Scheme && o.Host == d.Host && o.User == nil && o.Fragment == "" &&
-		path.Clean(o.Path) == o.Path && strings.HasPrefix(o.Path, d.Path)
+	o, err := url.Parse(objectURL)
+	return err == nil && !strings.HasSuffix(o.Path, "/") && schema.InObjectURLPlace(p.directory, objectURL)
 }
 
 // Owns wants a manifest to be of the cluster that the place is for: clusters may share one.

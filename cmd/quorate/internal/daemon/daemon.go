@@ -26,7 +26,6 @@ import (
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/reconciler/report"
-	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -163,10 +162,11 @@ func warnOfStore(backupURL string, insecure bool, log *slog.Logger) {
 // warnOfSharedPlaces tells of places for backups that are not apart by namespace.
 func warnOfSharedPlaces(templates []string, log *slog.Logger) {
 	for _, template := range templates {
-		one, other := stores.Places([]string{template}, "x"), stores.Places([]string{template}, "x-x")
-		if len(one) > 0 && strings.HasPrefix(other[0], one[0]) {
+		one, err := schema.ObjectURLPlace(template, "x")
+		other, otherErr := schema.ObjectURLPlace(template, "x-x")
+		if err == nil && otherErr == nil && strings.HasPrefix(other, one) {
 			log.Warn("backups of all namespaces lie in one place, so that a file in one namespace can restore those of another",
-				"place", one[0], "remedy", "write {{ .Namespace }}/ before all other fields of --backup-url and --backup-place")
+				"place", one, "remedy", "write {{ .Namespace }}/ before all other fields of --backup-url and --backup-place")
 		}
 	}
 }
