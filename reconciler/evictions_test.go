@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -116,5 +117,42 @@ func TestNodesAreDrainedWhileARollWaitsForItsWindow(t *testing.T) {
 			w.Errorf("inside of the window %d must stay", stay)
 		}
 		w.UntilIdle()
+	}, clustertest.SetVersion("3.6.12"))
+}
+
+// 400: a node is drained that the member which restarts next could not come back to, as the roll
+// waits for that; once the node takes pods again, the budget keeps every pod before the roll goes on.
+func TestANodeIsDrainedThatARollWaitsFor(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		node := func(cordoned bool) {
+			w.Put(corev1.SchemeGroupVersion.WithResource("nodes"), &corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{corev1.LabelHostname: "host-1"}}, Spec: corev1.NodeSpec{Unschedulable: cordoned},
+			})
+		}
+		reconcilertest.Tie(w, corev1.ClaimBound, "host-1")
+		pod := w.Pod("orders-1")
+		pod.Spec.NodeName = "n1"
+		w.Put(reconcilertest.PodsResource(), pod)
+		node(false)
+		w.Commit(clustertest.SetVersion("3.6.16"))
+		w.Until(func(decision.Plan) bool { return observe.Partition(w.Set()) == 2 })
+		node(true)
+		w.Until(func(p decision.Plan) bool {
+			return p.Hold != nil && strings.Contains(p.Hold.Message, "orders-1 could not come back")
+		})
+		for range 5 {
+			w.MustPass()
+		}
+		if stay := budgetOf(w).Spec.MinAvailable.IntVal; stay != 2 {
+			w.Errorf("while the roll waits for the node, %d must stay", stay)
+		}
+		if n := len(slices.DeleteFunc(w.Lines("step started", "action"), func(a string) bool { return a != "apply PodDisruptionBudget orders" })); n != 2 {
+			w.Errorf("the budget was written %d times, want it closed and opened once", n)
+		}
+		node(false)
+		w.Until(func(decision.Plan) bool { return observe.Partition(w.Set()) == 1 })
+		if stay := budgetOf(w).Spec.MinAvailable.IntVal; stay != 3 {
+			w.Errorf("as the roll goes on %d must stay", stay)
+		}
 	}, clustertest.SetVersion("3.6.12"))
 }

@@ -31,7 +31,7 @@ func (o *Observer) describe(g gathered) (*View, error) {
 	v.describeSet(g)
 	v.describeEvictions(g, o.Now())
 	v.describeDamage(g)
-	v.describePlaces(g.shut)
+	v.describePlaces(g.shut, g.foreseen)
 	v.Observed.Restore = restoreOf(v.Cluster, v.Record, g.job, g.jobPods)
 	v.describeVolumes(g)
 	v.Observed.Rounds = slices.Clone(g.rounds)

@@ -51,6 +51,8 @@ type gathered struct {
 	// shut is why the node takes no new pod to which the volume of a pod is tied that is about
 	// to stop, by pod.
 	shut map[string]shutNode
+	// foreseen is the same of the pods that a roll under way stops in time.
+	foreseen map[string]shutNode
 	// refusal is why a pod that is missing cannot be created; nil where that is not known.
 	refusal *state.PodRefusal
 	// rigid is why volumes of a StorageClass cannot grow, by class, where one should.

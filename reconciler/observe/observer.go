@@ -73,6 +73,9 @@ func (o *Observer) Observe(ctx context.Context, c desired.Cluster) (*View, error
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
 	}
 	v, err := o.describe(g)
+	if err == nil {
+		v, err = o.foresee(ctx, v)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
 	}

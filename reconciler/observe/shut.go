@@ -8,22 +8,38 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
+
+	"github.com/quorate/quorate/reconciler/plan/situation"
 )
 
 // shutNode is a node that takes no new pod of a cluster, and why.
 type shutNode struct{ name, why string }
+
+// foresee has the budget let evictions go on while a roll waits for the node of the member that
+// it restarts next: else a drain of that node and the roll would wait for each other.
+func (o *Observer) foresee(ctx context.Context, v *View) (*View, error) {
+	if v.Record == nil || !situation.Exclusive(v.Cluster.Spec, v.Observed, o.Now()) {
+		return v, nil
+	}
+	g := v.gathered
+	var err error
+	if g.foreseen, err = o.shutNodes(ctx, v); err != nil || len(g.foreseen) == 0 {
+		return v, err
+	}
+	return o.describe(g)
+}
 
 // ReadPlaces reads which members that a roll is about to stop have no node to come back to.
 func (o *Observer) ReadPlaces(ctx context.Context, v *View) (err error) {
 	if v.gathered.shut, err = o.shutNodes(ctx, v); err != nil {
 		return fmt.Errorf("observe %s: %w", v.Cluster.Key(), err)
 	}
-	v.describePlaces(v.gathered.shut)
+	v.describePlaces(v.gathered.shut, nil)
 	return nil
 }
 
 // shutNodes are the nodes that would not take a member back whose volume is there alone,
-// by pod. Read only of pods that a roll is about to stop.
+// by pod. Read only of pods that a roll is about to stop, or stops in time.
 func (o *Observer) shutNodes(ctx context.Context, v *View) (map[string]shutNode, error) {
 	shut := map[string]shutNode{}
 	for i, p := range v.gathered.pods {
@@ -74,8 +90,12 @@ func shutTo(node *corev1.Node, tolerations []corev1.Toleration) string {
 }
 
 // describePlaces describes which pods could not come back to their nodes, where that was read.
-func (v *View) describePlaces(shut map[string]shutNode) {
+// What was read before anything else is read again before a member stops.
+func (v *View) describePlaces(shut, foreseen map[string]shutNode) {
 	v.Observed.PlacesUnread = shut == nil
+	if shut == nil {
+		shut = foreseen
+	}
 	for i := range v.Observed.Pods {
 		pod := &v.Observed.Pods[i]
 		pod.Shut, pod.ShutBy = shut[pod.Name].name, shut[pod.Name].why

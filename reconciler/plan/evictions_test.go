@@ -12,7 +12,7 @@ import (
 // rolling is a roll that has restarted one of three members.
 var rolling = with(commit(newVersion), begun, rolled(newVersion, 2))
 
-// 390 393: nobody else stops a member from the start of a roll to its end.
+// 390 393 400: nobody else stops a member from the start of a roll to its end.
 func TestExclusive(t *testing.T) {
 	lowered := func(s *situation.Situation) { s.Observed.Set.Partition = 0 }
 	ended := func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = s.Observed.Set.Template }
@@ -24,22 +24,26 @@ func TestExclusive(t *testing.T) {
 		change mutation
 		want   bool
 	}{
-		"at rest":                                 {func(*situation.Situation) {}, false},
-		"a roll that has not begun":               {commit(newVersion), false},
-		"one that has restarted none":             {with(commit(newVersion), begun), true},
-		"one in its midst":                        {rolling, true},
-		"one that is not closed":                  {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2)), true},
-		"one whose partition is down":             {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), ended, lowered), true},
-		"one that is over":                        {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), ended), false},
-		"a pod of an older template":              {with(commit(newVersion), begun, rolled(newVersion, 1, 2), ended), true},
-		"one that is over, and scaled up by hand": {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), ended, sized(5, 3)), false},
-		"and scaled down":                         {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), ended, sized(1, 1)), false},
-		"one that waits for its window":           {with(rolling, outside), false},
-		"one that waits for none":                 {with(rolling, outside, alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m1"})), true},
-		"another alarm":                           {with(rolling, outside, alarmed(state.Alarm{Kind: state.Corrupt})), false},
-		"no member was asked":                     {with(rolling, outside, func(s *situation.Situation) { s.Observed.Rounds = nil }), false},
-		"no StatefulSet":                          {with(rolling, func(s *situation.Situation) { s.Observed.Set = nil }), false},
-		"a cluster that is not formed":            {with(rolling, unformed), false},
+		"at rest":                                           {func(*situation.Situation) {}, false},
+		"a roll that has not begun":                         {commit(newVersion), false},
+		"one that has restarted none":                       {with(commit(newVersion), begun), true},
+		"one in its midst":                                  {rolling, true},
+		"one that is not closed":                            {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2)), true},
+		"one whose partition is down":                       {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), ended, lowered), true},
+		"one that is over":                                  {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), ended), false},
+		"a pod of an older template":                        {with(commit(newVersion), begun, rolled(newVersion, 1, 2), ended), true},
+		"one that is over, and scaled up by hand":           {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), ended, sized(5, 3)), false},
+		"and scaled down":                                   {with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), ended, sized(1, 1)), false},
+		"one that waits for its window":                     {with(rolling, outside), false},
+		"one that waits for none":                           {with(rolling, outside, alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m1"})), true},
+		"another alarm":                                     {with(rolling, outside, alarmed(state.Alarm{Kind: state.Corrupt})), false},
+		"one whose next member has no node to come back to": {with(rolling, shut(1)), false},
+		"one that comes to such a member later":             {with(rolling, shut(0)), true},
+		"one that is done with such a member":               {with(rolling, shut(2)), true},
+		"one beside a pod that is no member":                {with(rolling, func(s *situation.Situation) { delete(s.Observed.Record.Members, "orders-1") }, shut(1)), true},
+		"no member was asked":                               {with(rolling, outside, func(s *situation.Situation) { s.Observed.Rounds = nil }), false},
+		"no StatefulSet":                                    {with(rolling, func(s *situation.Situation) { s.Observed.Set = nil }), false},
+		"a cluster that is not formed":                      {with(rolling, unformed), false},
 	} {
 		s := healthy(3)
 		c.change(s)

@@ -180,6 +180,8 @@ func (w *world) carryOut(a action.Action) string {
 	before := *w
 	e := newEngine(nil)
 	e.due = templates[w.ask.variant]
+	o := w.observed(&before)
+	e.exclusive = w.lookAtBudget(w.desired(), &o, w.now())
 	return e.carryOut(w, plainly(&before), a, done)
 }
 

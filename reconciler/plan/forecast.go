@@ -65,6 +65,7 @@ func awaited(s *situation.Situation, h decision.Hold) *situation.Situation {
 	}
 	outlook.Settle(c)
 	c.Aim()
+	situation.ShareEvictions(s, c)
 	return c
 }
 
@@ -73,6 +74,7 @@ func after(s *situation.Situation, a action.Action) *situation.Situation {
 	c := outlook.Clone(s)
 	a.After(c)
 	c.Aim()
+	situation.ShareEvictions(s, c)
 	return c
 }
 

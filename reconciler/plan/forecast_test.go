@@ -57,7 +57,11 @@ func run(t *testing.T, w world) (executed []string, plans []shown) {
 	t.Helper()
 	for range 400 {
 		before := w
-		p := Make(w.desired(), w.observed(&before), w.now())
+		d, o := w.desired(), w.observed(&before)
+		if w.ask.replicas > 2 { // of one or two members the budget keeps every pod in any case
+			w.lookAtBudget(d, &o, w.now())
+		}
+		p := Make(d, o, w.now())
 		plans = append(plans, shown{p, len(executed)})
 		if p.Idle() {
 			return executed, plans

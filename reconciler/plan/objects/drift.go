@@ -44,13 +44,10 @@ func Drift(s *situation.Situation) verdict.Verdict {
 	return verdict.Pass()
 }
 
-// budgetKind is the kind of the object that says how many members others may stop.
-const budgetKind = "PodDisruptionBudget"
-
 // putBack applies an object that differs.
 func putBack(s *situation.Situation, o state.Object) verdict.Verdict {
 	why := "it differs from what Git says: "
-	if o.Kind == budgetKind && situation.Exclusive(s.Desired.Spec, s.Observed, s.Now) {
+	if o.Kind == situation.BudgetKind && situation.Exclusive(s.Desired.Spec, s.Observed, s.Now) {
 		why = "no eviction takes a member beside the one that the rollout restarts: "
 	}
 	v := verdict.Do(action.ApplyObject{ObjectKind: o.Kind, Name: o.Name}, why+o.Detail)

@@ -10,7 +10,8 @@ import (
 // Exclusive reports whether nobody else may stop a member, because a roll stops one after the
 // other: between the last look and a restart the API server would grant an eviction, and
 // two members would be down. From the start of the roll to its end the disruption budget keeps
-// every pod; while the roll waits for its window, nodes are drained as ever. One that
+// every pod; while the roll waits for its window, nodes are drained as ever, and so is a node
+// that the member which restarts next could not come back to: the roll waits for that. One that
 // ends the alarm NOSPACE waits for no window.
 func Exclusive(spec schema.ClusterSpec, o state.Observed, now time.Time) bool {
 	s := &Situation{Desired: state.Desired{Spec: spec}, Observed: o, Now: now}
@@ -18,6 +19,39 @@ func Exclusive(spec schema.ClusterSpec, o state.Observed, now time.Time) bool {
 	if !s.Formed() || o.Set == nil || !s.RollOpen() && o.Set.Partition >= min(o.Set.Replicas, s.PodCount()) {
 		return false
 	}
+	if s.nextIsShut() {
+		return false
+	}
 	r := s.Observed.Round()
 	return s.WindowOpen() || r != nil && r.Alarmed(state.NoSpace)
 }
+
+// nextIsShut reports whether the node takes no pod back of the member that the roll under way
+// restarts next, as far as the StatefulSet says which one that is.
+func (s *Situation) nextIsShut() bool {
+	var next state.Pod
+	for _, p := range s.Observed.Pods { // in no order yet
+		if s.IsMember(p.Name) && p.Template != s.Observed.Set.Template && p.Ordinal >= next.Ordinal {
+			next = p
+		}
+	}
+	return next.Shut != ""
+}
+
+// ShareEvictions has the budget differ after what changes who may stop members, for a forecast.
+// Of one or two members it keeps every pod in any case.
+func ShareEvictions(before, after *Situation) {
+	if after.Small() || exclusive(before) == exclusive(after) {
+		return
+	}
+	for i := range after.Observed.Objects {
+		if o := &after.Observed.Objects[i]; o.Kind == BudgetKind && o.State == state.ObjectInSync {
+			o.State, o.Detail, o.Weight = state.ObjectDrifted, ".spec.minAvailable", state.WeightMembers
+		}
+	}
+}
+
+func exclusive(s *Situation) bool { return Exclusive(s.Desired.Spec, s.Observed, s.Now) }
+
+// BudgetKind is the kind of the object that says how many members others may stop.
+const BudgetKind = "PodDisruptionBudget"
