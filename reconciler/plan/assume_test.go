@@ -120,7 +120,7 @@ func TestTwoChangesAtOnce(t *testing.T) {
 func midway(t *testing.T) world {
 	t.Helper()
 	w := runningWorld(3, 1)
-	w.ask.variant = 2
+	w.ask.variant, w.closed = 2, true
 	for range 100 {
 		before := w
 		p := Make(w.desired(), w.observed(&before), w.now())

@@ -81,6 +81,8 @@ func takeOverAtRest(t *testing.T, earlier build) {
 	w.eventually("more passes", holdLimit, func(context.Context) (bool, error) {
 		return w.metric("quorate_pass_duration_seconds_count") >= 3, nil
 	})
+	w.Logf("DEBUG record before %v", record)
+	w.Logf("DEBUG record after  %v", w.fields(clusterRecord))
 	w.expectObjects(before)
 	w.expectRoll(pods)
 	if after := w.etcds(); !maps.Equal(after, etcds) {
