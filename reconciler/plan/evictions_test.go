@@ -41,6 +41,7 @@ func TestExclusive(t *testing.T) {
 		"one that comes to such a member later":             {with(rolling, shut(0)), true},
 		"one that is done with such a member":               {with(rolling, shut(2)), true},
 		"one beside a pod that is no member":                {with(rolling, func(s *situation.Situation) { delete(s.Observed.Record.Members, "orders-1") }, shut(1)), true},
+		"the last one has no node to come back to":          {with(commit(newVersion), begun, rolled(newVersion, 1, 2), shut(0)), false},
 		"no member was asked":                               {with(rolling, outside, func(s *situation.Situation) { s.Observed.Rounds = nil }), false},
 		"no StatefulSet":                                    {with(rolling, func(s *situation.Situation) { s.Observed.Set = nil }), false},
 		"a cluster that is not formed":                      {with(rolling, unformed), false},
@@ -49,6 +50,32 @@ func TestExclusive(t *testing.T) {
 		c.change(s)
 		if got := situation.Exclusive(s.Desired.Spec, s.Observed, s.Now); got != c.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// 26: a forecast has the budget differ where a step changes who may stop members, and else leaves
+// what was seen of it.
+func TestAForecastSharesEvictions(t *testing.T) {
+	for name, c := range map[string]struct {
+		size   int32
+		before mutation
+		is     state.ObjectState
+		want   state.ObjectState
+	}{
+		"a roll begins":                    {3, commit(newVersion), state.ObjectInSync, state.ObjectDrifted},
+		"it is under way":                  {3, with(commit(newVersion), begun), state.ObjectInSync, state.ObjectInSync},
+		"one of a member that is alone":    {1, commit(newVersion), state.ObjectInSync, state.ObjectInSync},
+		"a budget that is gone":            {3, commit(newVersion), state.ObjectMissing, state.ObjectMissing},
+		"a budget that is somebody else's": {3, commit(newVersion), state.ObjectForeign, state.ObjectForeign},
+		"the budget of a cluster of three": {3, commit(newVersion), state.ObjectDrifted, state.ObjectDrifted},
+	} {
+		before, after := healthy(c.size), healthy(c.size)
+		c.before(before)
+		with(commit(newVersion), begun, budgetIs(c.is))(after)
+		situation.ShareEvictions(before, after)
+		if got := after.Observed.Objects[len(after.Observed.Objects)-1].State; got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }
