@@ -47,7 +47,7 @@ func (h *house) furnish(namespace string) {
 	quorates, tenants := clientOf(h.T, quorate), clientOf(h.T, tenant)
 	record := func(ns, name string, labels map[string]string) {
 		h.Helper()
-		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Data: map[string]string{"record.json": "{}"}}
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: map[string]string{naming.AnnotationWritten: "then"}}, Data: map[string]string{"record.json": "{}"}}
 		h.await("quorate's record "+name, func() error {
 			_ = h.kube.CoreV1().ConfigMaps(ns).Delete(h.Context(), name, metav1.DeleteOptions{})
 			_, err := quorates.CoreV1().ConfigMaps(ns).Create(h.Context(), cm, metav1.CreateOptions{FieldManager: naming.FieldManager})
@@ -205,6 +205,8 @@ func attacksOnRecords(ns string) (list []attack) {
 		{what: "has a record deleted with an object", says: git, try: patch(ns, ownRecord, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"x","uid":"x"}]}}`)},
 		{what: "keeps a record from being deleted", says: git, try: patch(ns, ownRecord, `{"metadata":{"finalizers":["x.example/y"]}}`)},
 		{what: "annotates a record", says: git, try: patch(ns, ownRecord, `{"metadata":{"annotations":{"quorate.dev/approve":"x"}}}`)},
+		{what: "changes when a status was written", says: git, try: patch(ns, "orders-cluster-status", `{"metadata":{"annotations":{"quorate.dev/written":"now"}}}`)},
+		{what: "takes an annotation off a record", says: git, try: patch(ns, ownRecord, `{"metadata":{"annotations":null}}`)},
 		{what: "annotates the commit in force", says: keep, try: patch(quorateSystem, inForce, `{"metadata":{"annotations":{"quorate.dev/other":"x"}}}`)},
 		{what: "approves and changes the commit", says: keep, try: patch(quorateSystem, inForce, `{"metadata":{"annotations":{"quorate.dev/approve":"x"}},"data":{"commit":"x"}}`)},
 		{what: "deletes a record", says: git, try: func(ctx context.Context, c kubernetes.Interface) error {

@@ -34,9 +34,10 @@ const (
 	owner  = "owner"
 	// repairer has the ClusterRole quorate-override, and edit.
 	repairer = "repairer"
-	// The controllers of Kubernetes that delete ConfigMaps.
+	// The controllers of Kubernetes that delete ConfigMaps, and all of them where they share a user.
 	ofNamespaces = "system:serviceaccount:kube-system:namespace-controller"
 	ofOwners     = "system:serviceaccount:kube-system:generic-garbage-collector"
+	ofAll        = "system:kube-controller-manager"
 )
 
 // deployed are the objects of a kustomization, as kubectl makes them.

@@ -19,6 +19,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
@@ -57,6 +59,7 @@ func TestWhatIsNotQuoratesToRefuse(t *testing.T) {
 		a.policy = "quorate-records"
 		h.refuse([]attack{a})
 	}
+	h.bind(ns, ofAll, "ClusterRole", "edit")
 	override := object(rbacv1.SchemeGroupVersion.String(), "ClusterRoleBinding", "", "quorate-override", binding(repairer, "ClusterRole", "quorate-override"))
 	h.apply(override)
 	t.Cleanup(func() { h.remove(override) })
@@ -69,10 +72,90 @@ func TestWhatIsNotQuoratesToRefuse(t *testing.T) {
 		attack{what: "deletes its own ConfigMap", user: tenant, try: del(ns, "theirs")},
 		attack{what: "deletes what is in a namespace", user: ofNamespaces, try: del(ns, ownRecord)},
 		attack{what: "deletes what belonged to an object", user: ofOwners, try: del(ns, ownRecord)},
+		attack{what: "deletes for all controllers", user: ofAll, try: del(ns, ownRecord)},
 	) {
 		client := clientOf(t, a.user)
 		h.await(a.user+" "+a.what, func() error { return a.try(t.Context(), client) }, allowed)
 	}
+}
+
+// What quorate has to do it may do: offer backups by Secrets that carry one label, delete the claim
+// that somebody has labelled anew, write a record that was restored, keep what people have set, and label what others have changed.
+func TestWhatThePoliciesLetQuorateDo(t *testing.T) {
+	const ns = "mine"
+	h := newHouse(t)
+	h.furnish(ns)
+	h.refuse(attacksWithTheToken(ns)[:1])
+	admin := h.kube
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "orders-client", Labels: own()},
+		Spec:       corev1.ServiceSpec{ExternalIPs: []string{"192.0.2.1"}, Ports: []corev1.ServicePort{{Port: 2379}}},
+	}
+	_, err := admin.CoreV1().Services(ns).Create(t.Context(), service, metav1.CreateOptions{})
+	h.must(err)
+	unlabelled := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "orders-peers"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 2380}}}}
+	_, err = admin.CoreV1().Services(ns).Create(t.Context(), unlabelled, metav1.CreateOptions{FieldManager: naming.FieldManager})
+	h.must(err)
+	pod := harmless()
+	mount(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}})(&pod)
+	set := statefulSet(pod, own())
+	set.Name, set.Spec.Replicas = "changed", new(int32(0))
+	_, err = admin.AppsV1().StatefulSets(ns).Create(t.Context(), set, metav1.CreateOptions{})
+	h.must(err)
+	_, err = admin.CoreV1().PersistentVolumeClaims(ns).Patch(t.Context(), "theirs", types.MergePatchType, []byte(`{"metadata":{"labels":{"quorate.dev/cluster":"orders","app.kubernetes.io/managed-by":"x"}}}`), metav1.PatchOptions{})
+	h.must(err)
+	restored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "weekly-backup-schedule", Labels: map[string]string{"app.kubernetes.io/managed-by": "quorate", naming.LabelSchedule: "weekly"}}}
+	_, err = admin.CoreV1().ConfigMaps(ns).Create(t.Context(), restored, metav1.CreateOptions{})
+	h.must(err)
+	offer := func(label string) func(context.Context, kubernetes.Interface) error {
+		return func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Secrets(ns).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "offer", Labels: map[string]string{label: "x"}}}, metav1.CreateOptions{DryRun: dryRun})
+			return err
+		}
+	}
+	change := metav1.PatchOptions{DryRun: dryRun, FieldManager: naming.FieldManager}
+	client := clientOf(t, quorate)
+	for what, try := range map[string]func(context.Context, kubernetes.Interface) error{
+		"offers a backup to a restore": offer(naming.LabelRestoreOf),
+		"offers a backup to a drill":   offer(naming.LabelDrillOf),
+		"deletes a claim of a cluster": func(ctx context.Context, c kubernetes.Interface) error {
+			return c.CoreV1().PersistentVolumeClaims(ns).Delete(ctx, "theirs", metav1.DeleteOptions{DryRun: dryRun})
+		},
+		"writes a record that a person has restored": relabel(ns, restored.Name, restored.Labels),
+		"keeps the external IPs of a Service": func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Services(ns).Patch(ctx, "orders-client", types.MergePatchType, []byte(`{"spec":{"selector":{"app":"etcd"}}}`), change)
+			return err
+		},
+		"changes its own Service that has lost its labels": func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoreV1().Services(ns).Patch(ctx, "orders-peers", types.MergePatchType, []byte(`{"spec":{"selector":{"app":"etcd"}}}`), change)
+			return err
+		},
+		"labels a StatefulSet that others have changed": func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.AppsV1().StatefulSets(ns).Patch(ctx, "changed", types.MergePatchType, []byte(`{"metadata":{"labels":{"quorate.dev/phase":"Ready"}}}`), change)
+			return err
+		},
+		"runs a Job as the account of podAccess": createJob(ns, func(p *corev1.PodSpec) { p.ServiceAccountName = "writer" }),
+		"runs members as the default account":    createSet(ns, func(p *corev1.PodSpec) { p.ServiceAccountName = "default" }),
+	} {
+		h.await("quorate "+what, func() error { return try(t.Context(), client) }, allowed)
+	}
+}
+
+// A binding can leave namespaces out, as the comment of the kustomization says.
+func TestABindingLeavesNamespacesOut(t *testing.T) {
+	h := newHouse(t)
+	h.furnish("held")
+	h.furnish("legacy")
+	for _, ns := range []string{"held", "legacy"} {
+		h.refuse(attacksOnRecords(ns)[:1])
+	}
+	h.apply(object("v1", "Namespace", "", "legacy", map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": "legacy"}}}))
+	limited := h.bindings["quorate-records"].DeepCopy()
+	h.must(unstructured.SetNestedField(limited.Object, []any{map[string]any{"key": "team", "operator": "NotIn", "values": []any{"legacy"}}}, "spec", "matchResources", "namespaceSelector", "matchExpressions"))
+	h.apply(limited)
+	client := clientOf(t, tenant)
+	h.await("in a namespace that is left out", func() error { return attacksOnRecords("legacy")[0].try(t.Context(), client) }, allowed)
+	h.refuse(attacksOnRecords("held")[:1])
 }
 
 // The API server finds no fault in the types of the expressions, and has checked all of them.
