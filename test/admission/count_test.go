@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"path"
+	"slices"
 	"sync"
 )
 
@@ -12,17 +13,37 @@ import (
 type writes struct {
 	mu   sync.Mutex
 	list []string
+	// forbidden are those that the API server did not let quorate make.
+	forbidden []string
 }
 
 func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodGet && !r.URL.Query().Has("dryRun") {
 			w.mu.Lock()
-			w.list = append(w.list, r.Method+" "+path.Base(path.Dir(r.URL.Path))+"/"+path.Base(r.URL.Path))
+			w.list = append(w.list, written(r))
 			w.mu.Unlock()
 		}
-		return next.RoundTrip(r)
+		answer, err := next.RoundTrip(r)
+		if err == nil && answer.StatusCode == http.StatusForbidden {
+			w.mu.Lock()
+			w.forbidden = append(w.forbidden, written(r))
+			w.mu.Unlock()
+		}
+		return answer, err
 	})
+}
+
+// written is a request in short.
+func written(r *http.Request) string {
+	return r.Method + " " + path.Base(path.Dir(r.URL.Path)) + "/" + path.Base(r.URL.Path)
+}
+
+// refused returns what quorate was not let do.
+func (w *writes) refused() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.forbidden)
 }
 
 // take returns what was written since the last call.

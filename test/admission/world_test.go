@@ -29,12 +29,16 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/reconciler/scheduler"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/test/lab"
 )
 
 // api is the one API server of all tests, each of which has its namespace.
 var api *rest.Config
+
+// kubectl is the path of that of the API server's release.
+var kubectl string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) } //nolint:forbidigo // TestMain returns no error
 
@@ -72,16 +76,22 @@ func start(ctx context.Context) (stop func(), err error) {
 	}
 	ends = append(ends, store.Close)
 	const several = "--feature-gates=MaxUnavailableStatefulSet=true"
-	server, err := sandbox.StartAPIServer(ctx, store.URL, filepath.Join(dir, "api"), several)
+	server, err := sandbox.StartAPIServer(ctx, store.URL, filepath.Join(dir, "api"), several, "--allow-privileged")
 	if err != nil {
 		return stop, err
 	}
 	ends = append(ends, server.Close)
-	controllers, err := sandbox.StartControllers(ctx, server, filepath.Join(dir, "controllers"), []string{"statefulset-controller", "disruption-controller"}, several)
+	controllers, err := sandbox.StartControllers(ctx, server, filepath.Join(dir, "controllers"), []string{
+		"statefulset-controller", "disruption-controller", "garbage-collector-controller", "persistentvolumeclaim-protection-controller",
+		"clusterrole-aggregation-controller", "validatingadmissionpolicy-status-controller",
+	}, several)
 	if err != nil {
 		return stop, err
 	}
 	ends = append(ends, controllers.Close)
+	if kubectl, err = sandbox.Build(ctx, "kubectl"); err != nil {
+		return stop, err
+	}
 	api = server.Config
 	api.QPS, api.Burst = 500, 1000
 	return stop, nil
@@ -99,9 +109,17 @@ type world struct {
 	log       *buffer
 	r         *reconciler.Reconciler
 	etcd      *reconcilertest.FakeEtcd
+	// backups is the place of backups, see --backup-url; "" for none.
+	backups string
 }
 
 func newWorld(t *testing.T, namespace string) *world {
+	t.Helper()
+	return newWorldAs(t, namespace, rest.ImpersonationConfig{})
+}
+
+// newWorldAs is a world whose quorate acts as a user; its cluster is changed by edits.
+func newWorldAs(t *testing.T, namespace string, user rest.ImpersonationConfig, edits ...func(*schema.EtcdCluster)) *world {
 	t.Helper()
 	config := rest.CopyConfig(api)
 	w := &world{T: t, namespace: namespace, writes: &writes{}, events: eventrecord.NewFakeRecorder(10000), log: &buffer{}}
@@ -109,6 +127,7 @@ func newWorld(t *testing.T, namespace string) *world {
 	w.kube, err = kubernetes.NewForConfig(config)
 	w.must(err)
 	counted := rest.CopyConfig(api)
+	counted.Impersonate = user
 	counted.Wrap(w.writes.wrap)
 	quorates, err := kubernetes.NewForConfig(counted)
 	w.must(err)
@@ -117,6 +136,9 @@ func newWorld(t *testing.T, namespace string) *world {
 	c := clustertest.Orders(func(c *schema.EtcdCluster) {
 		c.Metadata.Namespace, c.Spec.TLS.Mode, c.Spec.Upgrade.Backup = namespace, schema.TLSDisabled, schema.BackupSkip
 		c.Spec.Upgrade.Soak = &metav1.Duration{}
+		for _, edit := range edits {
+			edit(c)
+		}
 	})
 	schema.Default(&c)
 	w.wish = desired.Cluster{EtcdCluster: c, Commit: "0a1b2c3"}
@@ -137,7 +159,7 @@ func (w *world) restart() { w.Helper(); w.r = w.reconciler(w.client) }
 func (w *world) reconciler(client kubernetes.Interface) *reconciler.Reconciler {
 	w.Helper()
 	r := reconciler.New(client, w.etcd, w.events, report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(w.log, nil)), reconciler.Options{
-		Render: manifests.Options{GuardImage: "ghcr.io/quorate/quorate:v0.1.0"},
+		Render: manifests.Options{GuardImage: "ghcr.io/quorate/quorate:v0.1.0"}, BackupURL: w.backups, BackupRunner: scheduler.InJob,
 	})
 	w.Cleanup(r.Close)
 	w.must(r.Start(w.Context()))

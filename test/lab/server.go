@@ -144,10 +144,10 @@ func (e *EtcdServer) Dial(user, password string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: []string{e.URL}, DialTimeout: askTimeout, Logger: zap.NewNop(), Username: user, Password: password})
 }
 
-// APIServer is a separate kube-apiserver that allows everything.
+// APIServer is a separate kube-apiserver, with RBAC.
 type APIServer struct {
 	*Server
-	// Config reaches it.
+	// Config reaches it as somebody who may do everything, and act as anybody.
 	Config *rest.Config
 }
 
@@ -172,7 +172,7 @@ func (s *Sandbox) StartAPIServer(ctx context.Context, etcdURL, dir string, more 
 	a := &APIServer{Config: &rest.Config{Host: "https://" + address, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}}
 	args := append([]string{
 		"--etcd-servers=" + etcdURL, "--bind-address=127.0.0.1", "--secure-port=" + portOf(address), "--cert-dir=" + dir,
-		"--advertise-address=127.0.0.1", "--service-cluster-ip-range=10.96.0.0/16", "--authorization-mode=AlwaysAllow", "--token-auth-file=" + tokens,
+		"--advertise-address=127.0.0.1", "--service-cluster-ip-range=10.96.0.0/16", "--authorization-mode=RBAC", "--token-auth-file=" + tokens,
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + keys, "--service-account-signing-key-file=" + keys,
 		"--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount", "--profiling=false",
 	}, more...)
