@@ -34,10 +34,7 @@ type runFlags struct {
 	approve    string
 	insecure   bool
 	interval   time.Duration
-	listen     string
-	page       daemon.Page
-	hook       string
-	hookSecret string
+	listeners  daemon.Listeners
 	logFormat  string
 	logLevel   string
 }
@@ -75,13 +72,23 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.mass.Percent, "max-changed-percent", 50, "the same as part of all clusters, from three on; 0 for no limit")
 	flags.StringVar(&f.approve, "approve-commit", "", "approve one transition, FROM..TO by the full hashes of the commit in force and of the one that may follow it, or TO for whichever is in force, whatever the history and signatures are and however much it changes; it counts once, as the annotation quorate.dev/approve on the ConfigMap that the log names does")
 	flags.BoolVar(&f.insecure, "insecure-git", false, "follow a repository over http:// without signatures on its commits: whoever can change what passes on the network decides what is applied")
-	flags.StringVar(&f.listen, "listen", ":8080", "address for /metrics, /healthz and /readyz")
-	flags.StringVar(&f.page.Listen, "page-listen", "", "address for the read-only page and its API, for example 127.0.0.1:8081, which kubectl port-forward reaches; default none")
-	cli.ChoiceFlag(cmd, (*string)(&f.page.Auth), "page-auth", "who may read them: whoever reaches the address, or who gives a token of Kubernetes whose account may get /quorate", string(daemon.PageAuthNone), string(daemon.PageAuthToken))
-	flags.StringVar(&f.hook, "webhook-listen", "", "address for /webhook, which a code host calls after a push; default none")
-	flags.StringVar(&f.hookSecret, "webhook-secret-file", "", "file with the secret that the code host signs its calls with")
+	f.addListeners(cmd)
 	cli.ChoiceFlag(cmd, &f.logFormat, "log-format", "format of the log lines; deploy/base sets json", cli.Text, cli.JSON)
 	cli.ChoiceFlag(cmd, &f.logLevel, "log-level", "least level that is logged: waiting is info, a stop or a refusal a warning, a failure or a lost quorum an error", "info", "debug", "warn", "error")
+}
+
+// addListeners adds the flags about where the daemon answers.
+func (f *runFlags) addListeners(cmd *cobra.Command) {
+	l, flags, auth := &f.listeners, cmd.Flags(), []string{string(daemon.AuthNone), string(daemon.AuthToken)}
+	flags.StringVar(&l.Health, "listen", ":8080", "address for /healthz and /readyz, and for /metrics without --metrics-listen")
+	flags.StringVar(&l.Metrics.Listen, "metrics-listen", "", "address for /metrics alone, for example :8443; default on --listen")
+	cli.ChoiceFlag(cmd, (*string)(&l.Metrics.Auth), "metrics-auth", "who may read --metrics-listen: whoever reaches the address, or who gives a token of Kubernetes whose account may get /metrics", auth...)
+	flags.StringVar(&l.Page.Listen, "page-listen", "", "address for the read-only page and its API, for example 127.0.0.1:8081, which kubectl port-forward reaches; default none")
+	cli.ChoiceFlag(cmd, (*string)(&l.Page.Auth), "page-auth", "who may read them: whoever reaches the address, or who gives a token of Kubernetes whose account may get /quorate", auth...)
+	flags.StringVar(&l.Webhook, "webhook-listen", "", "address for /webhook, which a code host calls after a push; default none")
+	flags.StringVar(&l.WebhookSecretFile, "webhook-secret-file", "", "file with the secret that the code host signs its calls with")
+	flags.StringVar(&l.CertFile, "tls-cert-file", "", "certificate in PEM, with those between it and its authority, for TLS at --metrics-listen, --page-listen and --webhook-listen, but not on loopback; read again when it changes")
+	flags.StringVar(&l.KeyFile, "tls-key-file", "", "private key of --tls-cert-file in PEM")
 }
 
 // run checks the flags, and runs the daemon.
@@ -114,8 +121,7 @@ func (f *runFlags) run(ctx context.Context) error {
 func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Config, error) {
 	instance := f.kube.options.Owner.Instance
 	c := daemon.Config{
-		Version: buildVersion(), Options: f.kube.options, Lease: f.lease, Listen: f.listen, WebhookListen: f.hook, WebhookSecretFile: f.hookSecret,
-		Page: f.page,
+		Version: buildVersion(), Options: f.kube.options, Lease: f.lease, Listeners: f.listeners,
 	}
 	c.Lease.Instance, c.GitTimeout = instance, f.repository.config.Timeout
 	if f.repository.config.URL == "" {

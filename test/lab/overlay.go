@@ -86,6 +86,7 @@ func (o Overlay) patches() []object {
 		patch("ClusterRoleBinding", "quorate", "replace", "/metadata/name", o.Namespace),
 		patch("ClusterRole", "quorate", "replace", "/metadata/name", o.Namespace),
 		patch("ClusterRole", "quorate-viewer", "replace", "/metadata/name", o.Namespace+"-viewer"),
+		patch("ClusterRole", "quorate-metrics-reader", "replace", "/metadata/name", o.Namespace+"-metrics-reader"),
 	)
 }
 

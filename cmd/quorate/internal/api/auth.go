@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,9 +18,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ReadPath is the non-resource URL that a person must be allowed to get. It is none of
-// Kubernetes' own: every account of a cluster may get /api/v1.
-const ReadPath = "/quorate"
+// The non-resource URLs that an account must be allowed to get, and the ClusterRoles of
+// deploy/base that allow it.
+const (
+	// ReadPath is that of the page and the API. It is none of Kubernetes' own: every account
+	// of a cluster may get /api/v1.
+	ReadPath = "/quorate"
+	// ReadRole allows ReadPath.
+	ReadRole = "quorate-viewer"
+	// MetricsPath is what components of Kubernetes ask for as well, so that a Prometheus
+	// that may scrape them may scrape quorate.
+	MetricsPath = "/metrics"
+	// MetricsRole allows MetricsPath.
+	MetricsRole = "quorate-metrics-reader"
+)
 
 const (
 	// verdictAge is how long an answer of the API server is kept, and maxVerdicts how
@@ -36,18 +48,20 @@ const (
 
 // The answers to a request that is not let in.
 var (
-	errNoToken   = errors.New("give a token of Kubernetes, as a bearer token or as the password of any user name: kubectl create token NAME makes one")
-	errBadToken  = errors.New("the token is unknown to Kubernetes, or has expired: kubectl create token NAME makes another")
-	errForbidden = fmt.Errorf("the token's account may not get %s: bind the ClusterRole quorate-viewer to it", ReadPath)
-	errBusy      = errors.New("too many tokens are asked for at once; try again later")
+	errNoToken  = errors.New("give a token of Kubernetes, as a bearer token or as the password of any user name: kubectl create token NAME makes one")
+	errBadToken = errors.New("the token is unknown to Kubernetes, or has expired: kubectl create token NAME makes another")
+	errBusy     = errors.New("too many tokens are asked for at once; try again later")
 )
 
-// Guard lets in who has a token of Kubernetes whose account may get ReadPath. It asks the
+// Guard lets in who has a token of Kubernetes whose account may get a path. It asks the
 // API server by a TokenReview and a SubjectAccessReview, and fails closed.
 type Guard struct {
 	kube kubernetes.Interface
+	path string
 	next http.Handler
 	ask  *rate.Limiter
+	// forbidden is what an account is told that may not get the path.
+	forbidden error
 
 	mu       sync.Mutex
 	verdicts map[[sha256.Size]byte]verdict
@@ -59,9 +73,12 @@ type verdict struct {
 	until time.Time
 }
 
-// NewGuard guards next.
-func NewGuard(kube kubernetes.Interface, next http.Handler) *Guard {
-	return &Guard{kube: kube, next: next, ask: rate.NewLimiter(reviewRate, reviewBurst), verdicts: map[[sha256.Size]byte]verdict{}}
+// NewGuard guards next: who may get the path is let in, as the ClusterRole allows.
+func NewGuard(kube kubernetes.Interface, path, role string, next http.Handler) *Guard {
+	return &Guard{
+		kube: kube, path: path, next: next, ask: rate.NewLimiter(reviewRate, reviewBurst), verdicts: map[[sha256.Size]byte]verdict{},
+		forbidden: fmt.Errorf("the token's account may not get %s: bind the ClusterRole %s to it", path, role),
+	}
 }
 
 // ServeHTTP implements http.Handler.
@@ -74,7 +91,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// A browser asks for the password itself, and sends it for events as well.
 		w.Header().Set("WWW-Authenticate", `Basic realm="quorate", charset="UTF-8"`)
 		WriteError(w, http.StatusUnauthorized, err)
-	case errors.Is(err, errForbidden):
+	case errors.Is(err, g.forbidden):
 		WriteError(w, http.StatusForbidden, err)
 	default:
 		WriteError(w, http.StatusServiceUnavailable, err)
@@ -88,14 +105,16 @@ func (g *Guard) admit(r *http.Request) error {
 		return errNoToken
 	}
 	key := sha256.Sum256([]byte(token))
-	if kept, there := g.kept(key); there {
+	kept, there := g.kept(key)
+	if there && time.Now().Before(kept.until) {
 		return kept.err
 	}
-	if !g.ask.Allow() {
+	wasIn := there && kept.err == nil
+	if !wasIn && !g.ask.Allow() { // who was let in before does not wait behind those who guess tokens
 		return errBusy
 	}
 	err := g.review(r.Context(), token)
-	if err == nil || errors.Is(err, errBadToken) || errors.Is(err, errForbidden) {
+	if err == nil || errors.Is(err, errBadToken) || errors.Is(err, g.forbidden) {
 		g.keep(key, err)
 	}
 	return err
@@ -114,12 +133,15 @@ func (g *Guard) kept(key [sha256.Size]byte) (v verdict, there bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	v, there = g.verdicts[key]
-	return v, there && time.Now().Before(v.until)
+	return v, there
 }
 
 func (g *Guard) keep(key [sha256.Size]byte, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if len(g.verdicts) >= maxVerdicts {
+		maps.DeleteFunc(g.verdicts, func(_ [sha256.Size]byte, v verdict) bool { return v.err != nil })
+	}
 	if len(g.verdicts) >= maxVerdicts {
 		clear(g.verdicts)
 	}
@@ -145,14 +167,14 @@ func (g *Guard) review(ctx context.Context, token string) error {
 	may, err := g.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: who.Status.User.Username, UID: who.Status.User.UID, Groups: who.Status.User.Groups, Extra: extra,
-			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: ReadPath, Verb: "get"},
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: g.path, Verb: "get"},
 		},
 	}, metav1.CreateOptions{})
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask Kubernetes what an account may do: %w; let quorate create subjectaccessreviews", err)
 	case !may.Status.Allowed:
-		return errForbidden
+		return g.forbidden
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,31 +19,36 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// guarded is a handler behind a guard, with an API server that knows three tokens.
+// guarded is a handler behind a guard, with an API server that knows three tokens, two of
+// accounts that may get something.
 type guarded struct {
 	*Guard
 	kube *fake.Clientset
 	away bool
 }
 
-func newGuarded() *guarded {
+func newGuarded() *guarded { return newGuardedAt(ReadPath, ReadRole) }
+
+// newGuardedAt guards for those who may get a path.
+func newGuardedAt(asked, role string) *guarded {
 	g := &guarded{kube: fake.NewClientset()}
 	g.kube.PrependReactor("create", "tokenreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		review := a.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
 		if g.away {
 			return true, nil, errors.New("the API server is away")
 		}
-		review.Status.Authenticated = review.Spec.Token == "viewer" || review.Spec.Token == "other"
+		review.Status.Authenticated = slices.Contains([]string{"viewer", "other", "prometheus"}, review.Spec.Token)
 		review.Status.User.Username = review.Spec.Token
 		return true, review, nil
 	})
 	g.kube.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		review := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
 		path := review.Spec.NonResourceAttributes
-		review.Status.Allowed = review.Spec.User == "viewer" && path.Path == ReadPath && path.Verb == "get"
+		may := map[string]string{"viewer": ReadPath, "prometheus": MetricsPath}
+		review.Status.Allowed = may[review.Spec.User] == path.Path && path.Verb == "get"
 		return true, review, nil
 	})
-	g.Guard = NewGuard(g.kube, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	g.Guard = NewGuard(g.kube, asked, role, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	return g
 }
 
@@ -117,6 +124,51 @@ func TestTheGuardFailsClosedAndAsksSeldom(t *testing.T) {
 		}
 		if n := len(g.kube.Actions()); n > reviewBurst || busy < 480 {
 			t.Errorf("500 unknown tokens were asked for by %d calls, %d were sent away", n, busy)
+		}
+	})
+}
+
+// 480: each path has its own readers, and who is turned away is told which role to bind.
+func TestEachPathHasItsOwnReaders(t *testing.T) {
+	for _, c := range []struct {
+		path, role, token string
+		want              int
+	}{
+		{ReadPath, ReadRole, "viewer", http.StatusTeapot},
+		{ReadPath, ReadRole, "prometheus", http.StatusForbidden},
+		{MetricsPath, MetricsRole, "prometheus", http.StatusTeapot},
+		{MetricsPath, MetricsRole, "viewer", http.StatusForbidden},
+	} {
+		got := newGuardedAt(c.path, c.role).ask(t.Context(), bearer(c.token))
+		if says := strings.Contains(got.Body.String(), "may not get "+c.path+": bind the ClusterRole "+c.role); got.Code != c.want || says != (c.want == http.StatusForbidden) {
+			t.Errorf("%s reads %s: %d %s", c.token, c.path, got.Code, got.Body)
+		}
+	}
+}
+
+// 480: who tries tokens out keeps nobody from reading who has read before, however
+// many verdicts are kept meanwhile.
+func TestWhoWasLetInDoesNotWaitBehindGuesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded()
+		if got := g.ask(t.Context(), bearer("viewer")); got.Code != http.StatusTeapot {
+			t.Fatalf("%d %s", got.Code, got.Body)
+		}
+		for i := range maxVerdicts {
+			g.ask(t.Context(), bearer("guess-"+strconv.Itoa(i)))
+			time.Sleep(time.Second / reviewRate) // so that each is reviewed, and kept
+		}
+		if n := len(g.verdicts); n > maxVerdicts {
+			t.Errorf("%d verdicts are kept", n)
+		}
+		for i := range 100 {
+			g.ask(t.Context(), bearer("more-"+strconv.Itoa(i)))
+		}
+		if got := g.ask(t.Context(), bearer("other")); got.Code != http.StatusServiceUnavailable {
+			t.Errorf("a token that was never seen has its turn: %d", got.Code)
+		}
+		if got := g.ask(t.Context(), bearer("viewer")); got.Code != http.StatusTeapot {
+			t.Errorf("who was let in is sent away: %d %s", got.Code, got.Body)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -47,10 +48,8 @@ type Config struct {
 	Pulls          *publish.PullsConfig
 	CommitStatuses *publish.CommitStatusesConfig
 	Status         *publish.BranchConfig
-	// Listen is the address for metrics, WebhookListen that for webhooks; "" for none.
-	Listen, WebhookListen, WebhookSecretFile string
-	// Page is where people look.
-	Page Page
+	// Listeners is where the daemon answers, and to whom.
+	Listeners Listeners
 }
 
 // Run is quorate run. It returns when ctx ends, when the lease is lost, or if it cannot
@@ -66,28 +65,19 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		c.Status.Kube = c.Kube
 		status = publish.NewBranch(*c.Status, git.State, log, registry)
 	}
-	server, err := serve(c.Listen, registry, log)
-	if err != nil {
-		return err
-	}
-	defer server.close()
-	hooks, err := serveWebhook(c.WebhookListen, c.WebhookSecretFile, git.Wake, log)
-	if err != nil {
-		return err
-	}
-	defer hooks.close()
-	warnOfStore(c.Options.BackupURL, c.Options.InsecureStores, log)
-	warnOfSharedPlaces(append([]string{c.Options.BackupURL}, c.Options.BackupPlaces...), log)
 	feed := api.NewFeed(git.Details)
 	feed.SetEvents(api.NewEvents(c.Kube))
-	pages, err := servePage(c.Page, c.Kube, feed, log)
-	if err != nil {
+	front := front{kube: c.Kube, listen: net.Listen, log: log}
+	defer front.close()
+	if err := front.open(c.Listeners, registry, feed, git.Wake); err != nil {
 		return err
 	}
-	defer pages.close()
+	warnOfStore(c.Options.BackupURL, c.Options.InsecureStores, log)
+	warnOfSharedPlaces(append([]string{c.Options.BackupURL}, c.Options.BackupPlaces...), log)
 	if !awaitAPI(ctx, c.Kube, log) {
 		return nil
 	}
+	var err error
 	if c.Options.Render.GuardImage, err = findGuardImage(ctx, c.Kube, c.Options.Render.GuardImage); err != nil {
 		return err
 	}
@@ -104,12 +94,12 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 			return err
 		}
 		ready := func() bool { return r.Ready() && git.Ready() }
-		server.ready.Store(&ready)
+		front.health.ready.Store(&ready)
 		stuck := func() string {
 			now := time.Now()
 			return stuckLoop(r.Motionless(now), git.Lasting(now), c.GitTimeout)
 		}
-		server.stuck.Store(&stuck)
+		front.health.stuck.Store(&stuck)
 		feed.SetStatuses(r)
 		go git.Run(ctx, r)
 		if c.Pulls != nil {

@@ -87,6 +87,7 @@ func allMetrics(t *testing.T) []metric {
 	git := follow.New(follow.Config{Repository: repository, Kube: fake.NewClientset(), Namespace: "quorate-system"}, slog.New(slog.DiscardHandler), l)
 	publish.NewBranch(publish.BranchConfig{}, git.State, slog.New(slog.DiscardHandler), l)
 	newMetrics(l, "test", &ServerClock{})
+	(&certificate{}).register(l)
 	report.NewMetrics(l)
 	slices.SortFunc(l.all, func(a, b metric) int { return strings.Compare(a.name, b.name) })
 	return l.all
@@ -97,7 +98,7 @@ func reference(all []metric) string {
 	var b strings.Builder
 	b.WriteString(`# Metrics
 
-What ` + "`quorate run`" + ` serves at ` + "`/metrics`" + ` of ` + "`--listen`" + `, besides Go's own. This page is generated from the code. [deploy/monitoring](../deploy/monitoring) scrapes them,
+What ` + "`quorate run`" + ` serves at ` + "`/metrics`" + ` of ` + "`--metrics-listen`" + `, or without it of ` + "`--listen`" + `, besides Go's own. This page is generated from the code. [deploy/monitoring](../deploy/monitoring) scrapes them,
 and [alerts](alerts.md) are built on them.
 
 - ` + "`etcd_namespace` and `etcd_cluster`" + ` name a cluster. They are not called ` + "`namespace` and `cluster`" + `: the first is the scrape target's own label, the second often that

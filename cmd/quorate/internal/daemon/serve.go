@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/api"
@@ -20,9 +17,8 @@ import (
 	"github.com/quorate/quorate/sources"
 )
 
-// server answers /metrics, /healthz and /readyz.
-type server struct {
-	http *http.Server
+// health answers for the daemon at /healthz and /readyz.
+type health struct {
 	// stuck says which loop does not turn any more, "" for none; nil before the daemon
 	// runs.
 	stuck atomic.Pointer[func() string]
@@ -31,63 +27,21 @@ type server struct {
 	ready atomic.Pointer[func() bool]
 }
 
-// serve listens immediately, so that an address in use is an error at the start.
-func serve(address string, registry *prometheus.Registry, log *slog.Logger) (*server, error) {
-	listener, err := listen(address, "metrics", "--listen")
-	if err != nil {
-		return nil, err
-	}
-	s := &server{}
+// server answers /metrics as well, unless it is nil.
+func (h *health) server(metrics http.Handler) *http.Server {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /healthz", s.healthz)
-	mux.HandleFunc("GET /readyz", s.readyz)
-	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	go func() {
-		if err := s.http.Serve(listener); err != http.ErrServerClosed {
-			log.Error("metrics server failed", "error", err.Error())
-		}
-	}()
-	return s, nil
-}
-
-// listen opens an address for a purpose, which a flag gives.
-func listen(address, purpose, flag string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listen for %s: %w; choose another address with %s", purpose, err, flag)
+	mux.HandleFunc("GET /healthz", h.healthz)
+	mux.HandleFunc("GET /readyz", h.readyz)
+	if metrics != nil {
+		mux.Handle("GET "+api.MetricsPath, metrics)
 	}
-	return listener, nil
-}
-
-// serveWebhook listens for the calls of code hosts, at its own address: it may be reachable
-// from outside, and metrics should not.
-func serveWebhook(address, secretFile string, wake func(), log *slog.Logger) (*server, error) {
-	if address == "" {
-		return &server{http: &http.Server{}}, nil
-	}
-	if secretFile == "" {
-		return nil, errors.New("--webhook-listen needs --webhook-secret-file: without a secret anyone could send requests")
-	}
-	listener, err := listen(address, "webhooks", "--webhook-listen")
-	if err != nil {
-		return nil, err
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/webhook", sources.NewWebhook(secretFile, wake))
-	s := &server{http: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}}
-	go func() {
-		if err := s.http.Serve(listener); err != http.ErrServerClosed {
-			log.Error("webhook server failed", "error", err.Error())
-		}
-	}()
-	return s, nil
+	return &http.Server{Handler: mux}
 }
 
 // healthz fails while a loop is stuck, so that the kubelet starts the daemon again. It
 // knows nothing of Git, etcd or stores, whose failures a restart does not mend.
-func (s *server) healthz(w http.ResponseWriter, _ *http.Request) {
-	if stuck := s.stuck.Load(); stuck != nil {
+func (h *health) healthz(w http.ResponseWriter, _ *http.Request) {
+	if stuck := h.stuck.Load(); stuck != nil {
 		if why := (*stuck)(); why != "" {
 			http.Error(w, why, http.StatusServiceUnavailable)
 			return
@@ -117,63 +71,48 @@ func stuckLoop(passes, poll, gitTimeout time.Duration) string {
 	return ""
 }
 
-func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
-	if ready := s.ready.Load(); ready == nil || !(*ready)() {
+func (h *health) readyz(w http.ResponseWriter, _ *http.Request) {
+	if ready := h.ready.Load(); ready == nil || !(*ready)() {
 		http.Error(w, "the caches are not filled, or no commit has been read yet", http.StatusServiceUnavailable)
 		return
 	}
 	_, _ = fmt.Fprintln(w, "ok")
 }
 
-// Page is where the page for people and the API are served, and to whom.
-type Page struct {
-	// Listen is the address; "" for none.
-	Listen string
-	// Auth is who is let in.
-	Auth PageAuth
+// metricsServer answers /metrics and nothing else.
+func metricsServer(auth Auth, kube kubernetes.Interface, metrics http.Handler) *http.Server {
+	if auth == AuthToken {
+		metrics = api.NewGuard(kube, api.MetricsPath, api.MetricsRole, metrics)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET "+api.MetricsPath, metrics)
+	return &http.Server{Handler: mux, ReadTimeout: 30 * time.Second, MaxHeaderBytes: 64 << 10}
 }
 
-// PageAuth is who may read the page and the API.
-type PageAuth string
+// webhookServer answers the calls of code hosts.
+func webhookServer(secretFile string, wake func()) *http.Server {
+	mux := http.NewServeMux()
+	mux.Handle("/webhook", sources.NewWebhook(secretFile, wake))
+	return &http.Server{Handler: mux, ReadTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
+}
 
-// The choices of --page-auth.
-const (
-	// PageAuthNone lets in whoever reaches the address.
-	PageAuthNone PageAuth = "none"
-	// PageAuthToken asks for a token of Kubernetes whose account may read.
-	PageAuthToken PageAuth = "token"
-)
-
-// servePage listens for people and their tools, at an address of its own: who may reach
-// metrics should not read of all clusters, and the other way round.
-func servePage(c Page, kube kubernetes.Interface, feed *api.Feed, log *slog.Logger) (*server, error) {
-	if c.Listen == "" {
-		return &server{http: &http.Server{}}, nil
-	}
-	listener, err := listen(c.Listen, "the page", "--page-listen")
-	if err != nil {
-		return nil, err
-	}
+// pageServer answers people and their tools.
+func pageServer(e Endpoint, kube kubernetes.Interface, feed *api.Feed) *http.Server {
 	var handler http.Handler = pageHandler(feed)
-	if c.Auth == PageAuthToken {
-		handler = api.NewGuard(kube, handler)
+	if e.Auth == AuthToken {
+		handler = api.NewGuard(kube, api.ReadPath, api.ReadRole, handler)
 	}
-	if address, ok := listener.Addr().(*net.TCPAddr); ok && address.IP.IsLoopback() {
+	if !onNetwork(e.Listen) {
 		handler = localOnly(handler)
 	}
 	ctx, end := context.WithCancel(context.Background())
 	// A ReadTimeout or WriteTimeout would end those who follow events; nobody sends a body.
-	s := &server{http: &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	s := &http.Server{
+		Handler: handler, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
-	}}
-	s.http.RegisterOnShutdown(end) // what follows events never ends by itself
-	go func() {
-		if err := s.http.Serve(listener); err != http.ErrServerClosed {
-			log.Error("page server failed", "error", err.Error())
-		}
-	}()
-	return s, nil
+	}
+	s.RegisterOnShutdown(end) // what follows events never ends by itself
+	return s
 }
 
 // pageHandler serves the page and the API.
@@ -199,10 +138,4 @@ func localOnly(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-func (s *server) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = s.http.Shutdown(ctx)
 }

@@ -3,14 +3,18 @@ package daemon
 import (
 	"context"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
@@ -25,38 +29,48 @@ import (
 	"github.com/quorate/quorate/sources"
 )
 
-// startServer serves on a free port of loopback.
-func startServer(t *testing.T) (*server, func(path string) (int, string)) {
+// startFront answers at addresses, of which all are on loopback, whatever they say. Its
+// health is at an address of its own unless one is given.
+func startFront(t *testing.T, l Listeners, kube kubernetes.Interface, log *slog.Logger) *started {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "quorate_test"}, func() float64 { return 7 }))
-	address := backuptest.FreeAddress(t)
-	s, err := serve(address, registry, quiet())
-	if err != nil {
+	s := &started{T: t, at: map[string]string{}}
+	s.front = front{kube: kube, log: log, listen: func(network, address string) (net.Listener, error) {
+		listener, err := net.Listen(network, "127.0.0.1:0")
+		if err == nil {
+			s.at[address] = listener.Addr().String()
+		}
+		return listener, err
+	}}
+	t.Cleanup(s.front.close)
+	if l.Health == "" {
+		l.Health = ":8080"
+	}
+	feed := api.NewFeed(func() follow.Details { return follow.Details{Reference: "branch main"} })
+	if err := s.front.open(l, registry, feed, func() { s.woken.Add(1) }); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.close)
-	return s, func(path string) (int, string) {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = resp.Body.Close() }()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(body)
-	}
+	return s
+}
+
+// started is a front, with what its addresses really are.
+type started struct {
+	*testing.T
+	front front
+	at    map[string]string
+	woken atomic.Int32
+}
+
+// get asks an address for a path by plain HTTP.
+func (s *started) get(address, path string) (int, string) {
+	s.Helper()
+	return fetch(s.T, s.at[address], "localhost", path)
 }
 
 func TestServe(t *testing.T) {
-	s, get := startServer(t)
+	front := startFront(t, Listeners{}, fake.NewClientset(), quiet())
+	s, get := &front.front.health, func(path string) (int, string) { return front.get(":8080", path) }
 	want := func(path string, status int, text string) {
 		t.Helper()
 		if code, body := get(path); code != status || !strings.Contains(body, text) {
@@ -78,7 +92,8 @@ func TestServe(t *testing.T) {
 // 220: a loop that does not turn any more is started again; a long action is none, nor is
 // what a slow repository takes.
 func TestHealthEndsWithAStuckLoop(t *testing.T) {
-	s, get := startServer(t)
+	front := startFront(t, Listeners{}, fake.NewClientset(), quiet())
+	s, get := &front.front.health, func(path string) (int, string) { return front.get(":8080", path) }
 	if code, body := get("/healthz"); code != http.StatusOK || !strings.Contains(body, "ok") {
 		t.Errorf("before the daemon runs: %d %s", code, body)
 	}
@@ -117,12 +132,12 @@ func TestWebhookMakesTheNextLookComeNow(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("s3cret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := backuptest.FreeAddress(t)
-	hooks, err := serveWebhook(address, secret, p.Wake, quiet())
-	if err != nil {
+	address, health := backuptest.FreeAddress(t), backuptest.FreeAddress(t)
+	hooks := front{kube: kube, listen: net.Listen, log: log}
+	t.Cleanup(hooks.close)
+	if err := hooks.open(Listeners{Health: health, Webhook: address, WebhookSecretFile: secret}, prometheus.NewRegistry(), api.NewFeed(p.Details), p.Wake); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(hooks.close)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -172,15 +187,9 @@ func fetch(t *testing.T, address, host, path string) (int, string) {
 // 223: the page's own address answers to those it is meant for only, never with metrics,
 // and the address of the metrics never with the page.
 func TestThePageHasAnAddressOfItsOwn(t *testing.T) {
-	feed := api.NewFeed(func() follow.Details { return follow.Details{Reference: "branch main"} })
-	open, closed := backuptest.FreeAddress(t), backuptest.FreeAddress(t)
-	for address, auth := range map[string]PageAuth{open: PageAuthNone, closed: PageAuthToken} {
-		s, err := servePage(Page{Listen: address, Auth: auth}, fake.NewClientset(), feed, quiet())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(s.close)
-	}
+	const open, closed = "127.0.0.1:8081", "127.0.0.1:8082"
+	pages := startFront(t, Listeners{Page: Endpoint{Listen: open}}, fake.NewClientset(), quiet())
+	pages.at[closed] = startFront(t, Listeners{Page: Endpoint{Listen: closed, Auth: AuthToken}}, fake.NewClientset(), quiet()).at[closed]
 	for _, c := range []struct {
 		address, host, path string
 		want                int
@@ -196,24 +205,20 @@ func TestThePageHasAnAddressOfItsOwn(t *testing.T) {
 		{closed, "localhost", "/", http.StatusUnauthorized},
 		{closed, "localhost", "/static/page.css", http.StatusUnauthorized},
 	} {
-		if code, body := fetch(t, c.address, c.host, c.path); code != c.want {
+		if code, body := fetch(t, pages.at[c.address], c.host, c.path); code != c.want {
 			t.Errorf("%s at %s answers %d, want %d: %s", c.path, c.host, code, c.want, body)
 		}
 	}
-	_, get := startServer(t)
-	if code, _ := get("/api/v1/git"); code != http.StatusNotFound {
+	if code, _ := pages.get(":8080", "/api/v1/git"); code != http.StatusNotFound {
 		t.Errorf("the metrics' address answers with %d", code)
 	}
 }
 
 // A client that follows events does not keep the daemon from its end.
 func TestThePageEndsWithTheDaemon(t *testing.T) {
-	address := backuptest.FreeAddress(t)
-	s, err := servePage(Page{Listen: address}, fake.NewClientset(), api.NewFeed(func() follow.Details { return follow.Details{} }), quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/api/v1/events", nil)
+	const address = "127.0.0.1:8081"
+	pages := startFront(t, Listeners{Page: Endpoint{Listen: address}}, fake.NewClientset(), quiet())
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+pages.at[address]+"/api/v1/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,17 +232,11 @@ func TestThePageEndsWithTheDaemon(t *testing.T) {
 		_, err := io.ReadAll(resp.Body)
 		ended <- err
 	}()
-	if s.http.ReadTimeout != 0 || s.http.WriteTimeout != 0 {
-		t.Errorf("the stream ends after %s or %s", s.http.ReadTimeout, s.http.WriteTimeout)
+	if s := pages.front.servers[len(pages.front.servers)-1]; s.ReadTimeout != 0 || s.WriteTimeout != 0 {
+		t.Errorf("the stream ends after %s or %s", s.ReadTimeout, s.WriteTimeout)
 	}
-	s.close()
+	pages.front.close()
 	if err := <-ended; err != nil {
 		t.Errorf("the stream ended with %v", err)
-	}
-}
-
-func TestWebhookNeedsASecret(t *testing.T) {
-	if _, err := serveWebhook("127.0.0.1:0", "", nil, quiet()); err == nil || !strings.Contains(err.Error(), "--webhook-secret-file") {
-		t.Errorf("got %v", err)
 	}
 }
