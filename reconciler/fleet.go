@@ -3,6 +3,7 @@ package reconciler
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -86,16 +87,24 @@ func (r *Reconciler) fleet(ctx context.Context, c desired.Cluster, fresh bool) (
 		if err != nil {
 			return state.Fleet{}, fmt.Errorf("read the state of the other clusters: %w", err)
 		}
-		read = func(o desired.Cluster) (observe.Standing, error) { return live[o.Key()], nil }
+		read = live.Of
 	}
 	f := state.Fleet{Limit: r.Options.MaxDisrupted}
 	var below []desired.Cluster
 	for _, o := range others {
+		n := state.Neighbour{Name: o.Key(), Wave: o.Spec.Upgrade.Wave}
 		s, err := read(o)
-		if err != nil {
+		switch {
+		case errors.Is(err, observe.ErrUnread):
+			// quorate disrupts nothing where it may not look, and no team stops the others by
+			// taking its right away. What comes after it in a wave waits.
+			if n.Why = err.Error(); n.Wave < c.Spec.Upgrade.Wave {
+				f.Unfinished = append(f.Unfinished, n)
+			}
+			continue
+		case err != nil:
 			return state.Fleet{}, fmt.Errorf("read the state of %s: %w", o.Key(), err)
 		}
-		n := state.Neighbour{Name: o.Key(), Wave: o.Spec.Upgrade.Wave}
 		n.Why, n.Broken = disrupted(s, o)
 		if s.Set != nil {
 			n.Since = observe.LastChange(s.Set, "status")

@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/execute"
 	"github.com/quorate/quorate/reconciler/jobs"
+	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan"
@@ -41,6 +42,8 @@ type Options struct {
 	BackupPlaces []string
 	// InsecureStores lets object stores be reached without TLS.
 	InsecureStores bool
+	// Namespaces are those that quorate works in; none for all.
+	Namespaces kube.Namespaces
 	// Owner is this instance: what it follows in Git, and its name. One without a
 	// source is for plans only: it counts every cluster as its own.
 	Owner state.Owner
@@ -128,8 +131,8 @@ type Reconciler struct {
 }
 
 // New returns a Reconciler that has observed nothing yet.
-func New(kube kubernetes.Interface, members Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
-	return wire(kube, observe.NewCache(kube), members, events, metrics, log, o.withDefaults())
+func New(client kubernetes.Interface, members Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
+	return wire(client, observe.NewCache(client, o.Namespaces), members, events, metrics, log, o.withDefaults())
 }
 
 // wire gives each part what it needs of the others.
@@ -141,9 +144,9 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, even
 	fights := &drift.Fights{}
 	slots := slots.New(o.MaxBackups, o.BackupBandwidth)
 	calls := &backup.Calls{Stall: o.BackupStallTimeout, Aside: queue.Aside, Ended: metrics.Store}
-	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL, More: o.BackupPlaces, Insecure: o.InsecureStores, Calls: calls}, jobs.Client{Kube: kube}
+	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL, More: o.BackupPlaces, Insecure: o.InsecureStores, Calls: calls}, jobs.Client{Kube: kube, Namespaces: o.Namespaces}
 	r.Observer = &observe.Observer{
-		Kube: kube, Cache: cache, Jobs: running, Members: members, Fights: fights, Now: o.Now, Choose: all.Choose,
+		Kube: kube, Namespaces: o.Namespaces, Cache: cache, Jobs: running, Members: members, Fights: fights, Now: o.Now, Choose: all.Choose,
 		Options: observe.Options{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner},
 	}
 	r.Executor = &execute.Executor{
@@ -200,7 +203,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 // began.
 func (r *Reconciler) Close() {
 	r.shutDown()
-	r.cache.Factory.Shutdown()
+	r.cache.Shutdown()
 }
 
 // shutDown ends the queues.

@@ -21,8 +21,8 @@ func Parse(files []File) Set { return new(Parser).Parse(files) }
 // is what the function Parse would. So the sets share what did not change, and must
 // not be written to. The zero value is ready; it is not for several goroutines at once.
 type Parser struct {
-	// Policy is what the files may declare; nil for anything.
-	Policy *Policy
+	Bounds
+
 	// last are the files of the last call, by path.
 	last map[string]reading
 }
@@ -35,6 +35,7 @@ func (p *Parser) Parse(files []File) Set {
 	for _, r := range p.read(ordered) {
 		g.add(r)
 	}
+	g.confine(p.Namespaces)
 	if p.Policy != nil {
 		g.holdTo(p.Policy)
 	}
@@ -84,7 +85,7 @@ func readAll(readings []reading) {
 // gathering is what all files declare together.
 type gathering struct {
 	reading
-	// refused are declarations that a policy does not let their files make.
+	// refused are declarations that their files may not make.
 	refused []declaration
 	// restored are the clusters that a restore makes, as namespace/name.
 	restored map[string]bool

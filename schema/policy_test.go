@@ -45,7 +45,7 @@ func policy(t *testing.T, text string) *schema.Policy {
 // judged are the files as the policy lets them be.
 func judged(t *testing.T, files map[string]string) schema.Set {
 	t.Helper()
-	parser := schema.Parser{Policy: policy(t, policyOf)}
+	parser := schema.Parser{Bounds: schema.Bounds{Policy: policy(t, policyOf)}}
 	var all []schema.File
 	for path, text := range files {
 		all = append(all, schema.File{Path: path, Data: []byte(text)})

@@ -14,6 +14,7 @@ const (
 	IDValue           ID = "invalid-value"
 	IDCrossFile       ID = "conflicting-documents"
 	IDPolicy          ID = "against-policy"
+	IDNamespace       ID = "other-namespace"
 	IDMore            ID = "more-problems"
 	IDForbiddenChange ID = "forbidden-change"
 	IDVanished        ID = "removed-from-git"
@@ -91,6 +92,7 @@ func ProblemKinds() []ProblemKind {
 		{IDValue, KindOfError, "The value is missing, or not one that the field may have."},
 		{IDCrossFile, KindOfError, "The document contradicts another one, or names one that is not there."},
 		{IDPolicy, KindOfError, "The policy of the platform, `--policy`, does not allow it to this file."},
+		{IDNamespace, KindOfError, "The object is in a namespace that `--namespaces` does not name."},
 		{IDMore, KindOfError, "The document has more problems than are listed."},
 		{IDForbiddenChange, KindOfError, "The change cannot be applied to a live cluster, or etcd does not support it."},
 		{IDVanished, KindOfError, "The change removes a cluster's document, which deletes nothing."},

@@ -30,7 +30,7 @@ const liveTimeout = 2 * time.Minute
 type planFlags struct {
 	repository repositoryFlags
 	kube       kubeFlags
-	policy     policyFlag
+	bounds     boundsFlags
 	offline    bool
 	base, head string
 	output     planOutput
@@ -81,7 +81,7 @@ differ, and with 1 on an error, a file with errors included.`,
 	}
 	f.repository.add(cmd)
 	f.kube.add(cmd)
-	f.policy.add(cmd)
+	f.bounds.add(cmd)
 	f.output.add(cmd)
 	cmd.Flags().BoolVar(&f.offline, "offline", false, "compare two Git revisions and ask no cluster")
 	cmd.Flags().StringVar(&f.base, "base", "", "with --offline: the Git revision to compare with, such as origin/main")
@@ -140,10 +140,12 @@ func (f *planFlags) live(ctx context.Context, paths []string) (*preview.Report, 
 
 // read reads the files that the command line names.
 func (f *planFlags) read(ctx context.Context, paths []string) (schema.Set, string, error) {
-	parser, err := f.policy.parser()
-	switch {
-	case err != nil:
+	parser, err := f.bounds.parser()
+	if err != nil {
 		return schema.Set{}, "", err
+	}
+	f.kube.options.Namespaces = parser.Namespaces
+	switch {
 	case len(paths) > 0 && f.repository.config.URL != "":
 		return schema.Set{}, "", errors.New("give either paths or --repo, not both")
 	case len(paths) > 0:

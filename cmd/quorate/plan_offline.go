@@ -16,7 +16,7 @@ func (f *planFlags) compare(ctx context.Context, paths []string) (*preview.Repor
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	parser, err := f.policy.parser() // most files are in both revisions
+	parser, err := f.bounds.parser() // most files are in both revisions
 	if err != nil {
 		return nil, err
 	}

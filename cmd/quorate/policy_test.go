@@ -44,6 +44,27 @@ func TestCommandsKnowThePolicy(t *testing.T) {
 	}
 }
 
+// 477: each command knows --namespaces.
+func TestCommandsKnowTheNamespaces(t *testing.T) {
+	t.Chdir(filepath.Join("..", "..", "examples", "fleet"))
+	for namespaces, want := range map[string]string{
+		"payments": "quorate does not work in namespace", "not_one": `--namespaces names "not_one", which is no namespace`, "": "",
+	} {
+		for _, args := range [][]string{{"validate", "production"}, {"plan", "--offline", "--base=HEAD", "production"}} {
+			if want == "" && args[0] == "plan" {
+				continue // whatever differs from HEAD
+			}
+			status, stdout, stderr := quorateSays(t, append(args, "--namespaces="+namespaces)...)
+			if (status == 1) != (want != "") || !strings.Contains(stdout+stderr, want) {
+				t.Errorf("%s with %q: %d\n%s%s", args, namespaces, status, stdout, stderr)
+			}
+		}
+	}
+	if status, _, stderr := quorateSays(t, "run", "--repo=https://git.example.com/etcd.git", "--namespaces=a/b"); status != 1 || !strings.Contains(stderr, "which is no namespace") {
+		t.Errorf("%d, %s", status, stderr)
+	}
+}
+
 // The policy of the page is one.
 func TestThePolicyOfThePageIsOne(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "policy.md"))

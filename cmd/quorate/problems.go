@@ -31,7 +31,7 @@ func (f *validateFlags) read(ctx context.Context, stdin io.Reader, paths []strin
 	if err := f.usage(paths); err != nil {
 		return input{}, err
 	}
-	parser, err := f.policy.parser()
+	parser, err := f.bounds.parser()
 	if err != nil {
 		return input{}, err
 	}

@@ -28,7 +28,7 @@ type runFlags struct {
 	forge      forgeFlags
 	status     statusFlags
 	kube       kubeFlags
-	policy     policyFlag
+	bounds     boundsFlags
 	lease      daemon.Lease
 	mass       follow.Limits
 	approve    string
@@ -64,7 +64,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.forge.add(cmd)
 	f.status.add(cmd)
 	f.kube.add(cmd)
-	f.policy.add(cmd)
+	f.bounds.add(cmd)
 	f.addLease(cmd)
 	flags := cmd.Flags()
 	flags.DurationVar(&f.interval, "interval", 30*time.Second, "time between two polls of the repository")
@@ -138,12 +138,13 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Con
 	if err != nil {
 		return c, err
 	}
-	policy, err := f.policy.read()
+	bounds, err := f.bounds.read()
 	if err != nil {
 		return c, err
 	}
+	c.Options.Namespaces = bounds.Namespaces
 	c.Follow = follow.Config{
-		Repository: repository, Interval: f.interval, Policy: policy, Limits: f.mass, Approved: approved, Namespace: f.lease.Namespace, Instance: instance,
+		Repository: repository, Interval: f.interval, Bounds: bounds, Limits: f.mass, Approved: approved, Namespace: f.lease.Namespace, Instance: instance,
 	}
 	host, err := f.forge.open(f.repository, kube)
 	if err != nil {
@@ -151,7 +152,7 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Con
 	}
 	if f.forge.pulls {
 		c.Pulls = &publish.PullsConfig{
-			Host: host, Repository: repository, Branch: branchOf(f.repository.config), Instance: instance, Policy: policy, Forks: f.forge.forks, Interval: f.interval,
+			Host: host, Repository: repository, Branch: branchOf(f.repository.config), Instance: instance, Bounds: bounds, Forks: f.forge.forks, Interval: f.interval,
 		}
 	}
 	if f.forge.statuses {
@@ -162,6 +163,9 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Con
 	}
 	if c.Status, err = f.status.open(f.repository, kube); err == nil && c.Status != nil {
 		c.Status.Instance = instance
+		if len(bounds.Namespaces) > 0 {
+			c.Status.Home = f.lease.Namespace
+		}
 	}
 	return c, err
 }

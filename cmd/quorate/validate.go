@@ -18,7 +18,7 @@ type validateFlags struct {
 	ignore string
 	color  string
 	strict bool
-	policy policyFlag
+	bounds boundsFlags
 	// compare is set where there is a --base, be it an empty one.
 	compare bool
 }
@@ -61,7 +61,7 @@ there is nothing to check. Warnings count as errors only with --strict.`,
 		},
 	}
 	cli.OutputFlag(cmd, &f.output, cli.Text, cli.JSON, cli.GitHub, cli.SARIF)
-	f.policy.add(cmd)
+	f.bounds.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.base, "base", "", "Git revision to compare with, for example origin/main")
 	flags.StringVar(&f.ignore, "ignore-file", "", "file with warnings that are accepted: ID, file and reason, one a line")

@@ -102,7 +102,11 @@ func (j Job) render(app, label string, limit, kept time.Duration, pod corev1.Pod
 }
 
 // Client reads and removes the Jobs that quorate starts.
-type Client struct{ Kube kubernetes.Interface }
+type Client struct {
+	Kube kubernetes.Interface
+	// Namespaces are those that may be read; none for all.
+	Namespaces kube.Namespaces
+}
 
 // Read reads a Job from the API server itself, nil where there is none: Jobs are no
 // part of a cluster's daily life, and not watched. The error is ErrForeign for one that is
@@ -145,18 +149,29 @@ func Finished(job *batchv1.Job) *batchv1.JobCondition {
 	return nil
 }
 
-// Running counts the Jobs with a label that have not ended, in all namespaces.
-func (j Client) Running(ctx context.Context, label string) (n int, err error) {
-	running, err := j.Kube.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: label})
-	if err != nil {
-		return 0, fmt.Errorf("list the Jobs with the label %s: %w", label, err)
-	}
-	for i := range running.Items {
-		if j := &running.Items[i]; j.DeletionTimestamp == nil && Finished(j) == nil {
-			n++
+// Running are the owners of the Jobs with a label that have not ended: the records of backups
+// and schedules, if quorate made them. A namespace that quorate may not read has no Job of it.
+func (j Client) Running(ctx context.Context, label string) (owners map[types.NamespacedName]bool, err error) {
+	owners = map[types.NamespacedName]bool{}
+	for namespace := range j.Namespaces.All() {
+		list, err := j.Kube.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{LabelSelector: label})
+		switch {
+		case namespace != metav1.NamespaceAll && apierrors.IsForbidden(err):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("list the Jobs with the label %s: %w", label, err)
+		}
+		for i := range list.Items {
+			job := &list.Items[i]
+			if job.DeletionTimestamp != nil || Finished(job) != nil {
+				continue
+			}
+			for _, owner := range job.OwnerReferences {
+				owners[types.NamespacedName{Namespace: job.Namespace, Name: owner.Name}] = true
+			}
 		}
 	}
-	return n, nil
+	return owners, nil
 }
 
 // Start creates a Job; one of that object that is there is left as it is.

@@ -4,7 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +20,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
 )
 
@@ -44,20 +49,37 @@ func (l liveCluster) claim(name string) *corev1.PersistentVolumeClaim {
 // byCluster indexes every cached object by the cluster that its label names.
 const byCluster = "cluster"
 
-// Cache holds quorate's objects, kept up to date by watches.
+// Cache holds quorate's objects, kept up to date by watches, of each namespace for itself
+// where quorate works in some only.
 type Cache struct {
-	Factory informers.SharedInformerFactory
+	// parts by namespace; one by "" for all of them.
+	parts map[string]*part
+}
+
+// part is what is watched in one namespace.
+type part struct {
+	namespace string
+	factory   informers.SharedInformerFactory
 	records, sets, services, budgets, secrets, pods,
 	claims, revisions toolscache.SharedIndexInformer
+	// failure is why the last list or watch has failed, nil for none.
+	failure atomic.Pointer[error]
 }
 
 // NewCache prepares watches for objects that carry quorate's label.
-func NewCache(kube kubernetes.Interface) *Cache {
-	f := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.LabelSelector = naming.LabelCluster
-	}))
-	return &Cache{
-		Factory: f,
+func NewCache(client kubernetes.Interface, namespaces kube.Namespaces) *Cache {
+	c := &Cache{parts: map[string]*part{}}
+	for namespace := range namespaces.All() {
+		c.parts[namespace] = newPart(client, namespace)
+	}
+	return c
+}
+
+func newPart(client kubernetes.Interface, namespace string) *part {
+	labelled := func(o *metav1.ListOptions) { o.LabelSelector = naming.LabelCluster }
+	f := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace), informers.WithTweakListOptions(labelled))
+	return &part{
+		namespace: namespace, factory: f,
 		records: f.Core().V1().ConfigMaps().Informer(), sets: f.Apps().V1().StatefulSets().Informer(),
 		services: f.Core().V1().Services().Informer(), budgets: f.Policy().V1().PodDisruptionBudgets().Informer(),
 		secrets: f.Core().V1().Secrets().Informer(), pods: f.Core().V1().Pods().Informer(),
@@ -65,35 +87,108 @@ func NewCache(kube kubernetes.Interface) *Cache {
 	}
 }
 
-func (c *Cache) informers() []toolscache.SharedIndexInformer {
+func (p *part) informers() []toolscache.SharedIndexInformer {
 	return []toolscache.SharedIndexInformer{
-		c.records, c.sets, c.services, c.budgets, c.secrets, c.pods, c.claims, c.revisions,
+		p.records, p.sets, p.services, p.budgets, p.secrets, p.pods, p.claims, p.revisions,
 	}
 }
 
 // Start fills the caches and tells changed of every later change, by the key of
-// the cluster that it belongs to.
+// the cluster that it belongs to. A single namespace that cannot be read is not waited for:
+// its clusters are unknown until it can.
 func (c *Cache) Start(ctx context.Context, changed func(key string)) error {
+	for _, p := range c.parts {
+		if err := p.start(ctx, changed); err != nil {
+			return err
+		}
+	}
+	ticker := time.NewTicker(settleEvery)
+	defer ticker.Stop()
+	for !c.settled() {
+		select {
+		case <-ctx.Done():
+			return errors.New("the watches ended before the first list was complete")
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+// settleEvery is how often the first lists are looked at.
+const settleEvery = 20 * time.Millisecond
+
+// settled reports whether each part is filled, or is known to be refused.
+func (c *Cache) settled() bool {
+	for _, p := range c.parts {
+		if !p.filled() && (p.namespace == metav1.NamespaceAll || p.failure.Load() == nil) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *part) start(ctx context.Context, changed func(key string)) error {
 	handler := toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { notify(o, changed) },
 		UpdateFunc: func(_, o any) { notify(o, changed) },
 		DeleteFunc: func(o any) { notify(o, changed) },
 	}
-	for _, informer := range c.informers() {
+	for _, informer := range p.informers() {
 		if err := informer.AddIndexers(toolscache.Indexers{byCluster: clusterKeys}); err != nil {
 			return err
 		}
 		if _, err := informer.AddEventHandler(handler); err != nil {
 			return err
 		}
-	}
-	c.Factory.Start(ctx.Done())
-	for _, synced := range c.Factory.WaitForCacheSync(ctx.Done()) {
-		if !synced {
-			return errors.New("the watches ended before the first list was complete")
+		if err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
+			p.failure.Store(&err)
+			toolscache.DefaultWatchErrorHandler(ctx, r, err)
+		}); err != nil {
+			return err
 		}
 	}
+	p.factory.Start(ctx.Done())
 	return nil
+}
+
+// filled reports whether the first list of everything is complete.
+func (p *part) filled() bool {
+	return !slices.ContainsFunc(p.informers(), func(i toolscache.SharedIndexInformer) bool { return !i.HasSynced() })
+}
+
+// Shutdown waits for the watches to end, whose context has.
+func (c *Cache) Shutdown() {
+	for _, p := range c.parts {
+		p.factory.Shutdown()
+	}
+}
+
+// ErrUnread says that nothing is known of the objects of a namespace.
+var ErrUnread = errors.New("its namespace has not been read")
+
+// in is the part with a namespace. The error is ErrUnread while it is not filled.
+func (c *Cache) in(namespace string) (*part, error) {
+	p := c.parts[metav1.NamespaceAll]
+	if p == nil {
+		p = c.parts[namespace]
+	}
+	switch {
+	case p == nil:
+		return nil, fmt.Errorf("%w: --namespaces does not name %s", ErrUnread, namespace)
+	case p.filled():
+		return p, nil
+	}
+	err := errors.New("the first list is not complete")
+	if failure := p.failure.Load(); failure != nil {
+		err = *failure
+	}
+	return nil, fmt.Errorf("%w: %w; quorate needs its role in namespace %s, by a RoleBinding", ErrUnread, err, namespace)
+}
+
+// Read reports whether the objects of a namespace are known; the error is ErrUnread.
+func (c *Cache) Read(namespace string) error {
+	_, err := c.in(namespace)
+	return err
 }
 
 // notify calls changed with the key of the object's cluster.
@@ -142,15 +237,19 @@ func named[T metav1.Object](list []T) map[string]T {
 
 // read returns what the caches have of one cluster.
 func (c *Cache) read(cluster desired.Cluster) (liveCluster, error) {
+	p, err := c.in(cluster.Metadata.Namespace)
+	if err != nil {
+		return liveCluster{}, err
+	}
 	key := cluster.Key()
-	records, err1 := listOf[*corev1.ConfigMap](c.records, key)
-	sets, err2 := listOf[*appsv1.StatefulSet](c.sets, key)
-	services, err3 := listOf[*corev1.Service](c.services, key)
-	budgets, err4 := listOf[*policyv1.PodDisruptionBudget](c.budgets, key)
-	secrets, err5 := listOf[*corev1.Secret](c.secrets, key)
-	pods, err6 := listOf[*corev1.Pod](c.pods, key)
-	claims, err7 := listOf[*corev1.PersistentVolumeClaim](c.claims, key)
-	revisions, err8 := listOf[*appsv1.ControllerRevision](c.revisions, key)
+	records, err1 := listOf[*corev1.ConfigMap](p.records, key)
+	sets, err2 := listOf[*appsv1.StatefulSet](p.sets, key)
+	services, err3 := listOf[*corev1.Service](p.services, key)
+	budgets, err4 := listOf[*policyv1.PodDisruptionBudget](p.budgets, key)
+	secrets, err5 := listOf[*corev1.Secret](p.secrets, key)
+	pods, err6 := listOf[*corev1.Pod](p.pods, key)
+	claims, err7 := listOf[*corev1.PersistentVolumeClaim](p.claims, key)
+	revisions, err8 := listOf[*appsv1.ControllerRevision](p.revisions, key)
 	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
 		return liveCluster{}, err
 	}
@@ -171,11 +270,20 @@ func memberPods(c desired.Cluster, pods []*corev1.Pod) []*corev1.Pod {
 	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !naming.IsMember(c.Metadata.Name, p.Name) })
 }
 
+// cachedOf are the cached objects of a cluster as far as they are known.
+func cachedOf[T any](c *Cache, key string, of func(*part) toolscache.SharedIndexInformer) []T {
+	namespace, _, _ := strings.Cut(key, "/")
+	p, err := c.in(namespace)
+	if err != nil {
+		return nil
+	}
+	list, _ := listOf[T](of(p), key) // the index is made before the first list
+	return list
+}
+
 // Record is the record of a cluster, nil where there is none.
 func (c *Cache) Record(key string) *corev1.ConfigMap {
-	// The index is made before the first list: an error is a record not seen.
-	records, _ := listOf[*corev1.ConfigMap](c.records, key)
-	for _, cm := range records {
+	for _, cm := range cachedOf[*corev1.ConfigMap](c, key, func(p *part) toolscache.SharedIndexInformer { return p.records }) {
 		if cm.Name == naming.Record(cm.Labels[naming.LabelCluster]) {
 			return cm
 		}
@@ -185,8 +293,7 @@ func (c *Cache) Record(key string) *corev1.ConfigMap {
 
 // Set is the StatefulSet of a cluster, nil where there is none.
 func (c *Cache) Set(key string) *appsv1.StatefulSet {
-	sets, _ := listOf[*appsv1.StatefulSet](c.sets, key) // as in Record
-	for _, set := range sets {
+	for _, set := range cachedOf[*appsv1.StatefulSet](c, key, func(p *part) toolscache.SharedIndexInformer { return p.sets }) {
 		if set.Name == set.Labels[naming.LabelCluster] {
 			return set
 		}
@@ -197,9 +304,11 @@ func (c *Cache) Set(key string) *appsv1.StatefulSet {
 // Records are the ConfigMaps of all clusters.
 func (c *Cache) Records() []*corev1.ConfigMap {
 	var all []*corev1.ConfigMap
-	for _, o := range c.records.GetStore().List() {
-		if cm, ok := o.(*corev1.ConfigMap); ok {
-			all = append(all, cm)
+	for _, p := range c.parts {
+		for _, o := range p.records.GetStore().List() {
+			if cm, ok := o.(*corev1.ConfigMap); ok {
+				all = append(all, cm)
+			}
 		}
 	}
 	return all
@@ -208,8 +317,8 @@ func (c *Cache) Records() []*corev1.ConfigMap {
 // Subject is what an Event about a cluster is about: its StatefulSet, or its record
 // while there is none; nil for nothing.
 func (c *Cache) Subject(key string) runtime.Object {
-	if sets, err := listOf[*appsv1.StatefulSet](c.sets, key); err == nil && len(sets) > 0 {
-		return sets[0]
+	if set := c.Set(key); set != nil {
+		return set
 	}
 	if cm := c.Record(key); cm != nil {
 		return cm

@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/jobs"
+	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/state"
@@ -25,13 +26,15 @@ type Members interface {
 
 // Observer observes clusters.
 type Observer struct {
-	Kube    kubernetes.Interface
-	Cache   *Cache
-	Jobs    jobs.Client
-	Members Members
-	Fights  *drift.Fights
-	Options Options
-	Now     func() time.Time
+	Kube kubernetes.Interface
+	// Namespaces are those that may be read; none for all.
+	Namespaces kube.Namespaces
+	Cache      *Cache
+	Jobs       jobs.Client
+	Members    Members
+	Fights     *drift.Fights
+	Options    Options
+	Now        func() time.Time
 	// Choose finds the backup that a restore would begin with now, so that a plan names
 	// it. Nil where no store may be asked: then it is chosen when the restore begins.
 	Choose func(ctx context.Context, c desired.Cluster, now time.Time) (state.Chosen, error)

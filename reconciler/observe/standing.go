@@ -2,10 +2,13 @@ package observe
 
 import (
 	"context"
+	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
@@ -17,41 +20,70 @@ type Standing struct {
 	Set    *appsv1.StatefulSet
 }
 
-// Standing reads the caches.
+// Standing reads the caches. The error is ErrUnread where they have nothing of the namespace.
 func (o *Observer) Standing(c desired.Cluster) (Standing, error) {
-	records, err := listOf[*corev1.ConfigMap](o.Cache.records, c.Key())
+	p, err := o.Cache.in(c.Metadata.Namespace)
 	if err != nil {
 		return Standing{}, err
 	}
-	sets, err := listOf[*appsv1.StatefulSet](o.Cache.sets, c.Key())
+	records, err := listOf[*corev1.ConfigMap](p.records, c.Key())
+	if err != nil {
+		return Standing{}, err
+	}
+	sets, err := listOf[*appsv1.StatefulSet](p.sets, c.Key())
 	if err != nil {
 		return Standing{}, err
 	}
 	return Standing{named(records)[naming.Record(c.Metadata.Name)], named(sets)[c.Metadata.Name]}, nil
 }
 
-// Standings reads all clusters from the API server itself, by key.
-func (o *Observer) Standings(ctx context.Context) (map[string]Standing, error) {
-	all := metav1.ListOptions{LabelSelector: naming.LabelCluster}
-	records, err := o.Kube.CoreV1().ConfigMaps("").List(ctx, all)
-	if err != nil {
-		return nil, err
+// Standings are those of all clusters, read from the API server itself.
+type Standings struct {
+	found map[string]Standing
+	// refused are the namespaces that cannot be read, with the reason.
+	refused map[string]error
+}
+
+// Of is that of one cluster, with the errors of Standing.
+func (s Standings) Of(c desired.Cluster) (Standing, error) {
+	return s.found[c.Key()], s.refused[c.Metadata.Namespace]
+}
+
+// Standings reads all clusters.
+func (o *Observer) Standings(ctx context.Context) (Standings, error) {
+	s := Standings{found: map[string]Standing{}, refused: map[string]error{}}
+	for namespace := range o.Namespaces.All() {
+		switch err := s.read(ctx, o.Kube, namespace); {
+		case namespace != metav1.NamespaceAll && apierrors.IsForbidden(err):
+			s.refused[namespace] = fmt.Errorf("%w: %w", ErrUnread, err)
+		case err != nil:
+			return s, err
+		}
 	}
-	sets, err := o.Kube.AppsV1().StatefulSets("").List(ctx, all)
+	return s, nil
+}
+
+// read reads those of one namespace, or of all.
+func (s Standings) read(ctx context.Context, kube kubernetes.Interface, namespace string) error {
+	labelled := metav1.ListOptions{LabelSelector: naming.LabelCluster}
+	records, err := kube.CoreV1().ConfigMaps(namespace).List(ctx, labelled)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	found := map[string]Standing{}
+	sets, err := kube.AppsV1().StatefulSets(namespace).List(ctx, labelled)
+	if err != nil {
+		return err
+	}
 	for i := range records.Items {
 		if name := records.Items[i].Labels[naming.LabelCluster]; records.Items[i].Name == naming.Record(name) {
-			found[records.Items[i].Namespace+"/"+name] = Standing{Record: &records.Items[i]}
+			s.found[records.Items[i].Namespace+"/"+name] = Standing{Record: &records.Items[i]}
 		}
 	}
 	for i := range sets.Items {
 		if name := sets.Items[i].Labels[naming.LabelCluster]; sets.Items[i].Name == name {
 			key := sets.Items[i].Namespace + "/" + name
-			found[key] = Standing{found[key].Record, &sets.Items[i]}
+			s.found[key] = Standing{s.found[key].Record, &sets.Items[i]}
 		}
 	}
-	return found, nil
+	return nil
 }

@@ -160,7 +160,7 @@ func (s driller) beginDrill(ctx context.Context, q desired.Backup, k *kept) (tim
 	// Those that are being started have no Job yet that could be counted.
 	others := int(s.starting.Add(1)) - 1
 	defer s.starting.Add(-1)
-	running, err := s.Jobs.Running(ctx, naming.LabelDrillOf)
+	running, err := s.running(ctx, naming.LabelDrillOf)
 	if err != nil {
 		return 0, err
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"filippo.io/age"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -374,13 +373,13 @@ func TestADrillSurvivesAKillAtEachStep(t *testing.T) {
 	})
 }
 
-// No more drills than --max-drills run at once, whoever has begun them.
+// No more drills than --max-drills run at once, whichever process has begun them.
 func TestDrillsWaitForAPlace(t *testing.T) {
 	drilled(t, func() corev1.ContainerStatus { return corev1.ContainerStatus{} }, func(w *reconcilertest.World) {
-		other := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "else", Namespace: "shop", Labels: map[string]string{naming.LabelDrillOf: "else"}}}
-		if _, err := w.API.BatchV1().Jobs("shop").Create(w.Context(), other, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		other := clustertest.Nightly(scheduler.EveryDrill)
+		other.Metadata.Name = "else"
+		w.R.SetBackups([]desired.Backup{clustertest.Nightly(scheduler.EveryDrill), other})
+		putJob(w, "else", naming.LabelDrillOf, scheduler.RecordName(other))
 		w.MustPassRequests(clustertest.Nightly(scheduler.EveryDrill), 3*time.Hour)
 		if said := w.Lines("backup waits", "reason"); len(said) != 1 || !strings.Contains(said[0], "--max-drills") || len(reconcilertest.JobsOf(w)) != 1 {
 			t.Errorf("%q, %d Jobs", said, len(reconcilertest.JobsOf(w)))

@@ -36,6 +36,28 @@ func byJobs(t *testing.T, test func(w *reconcilertest.World)) {
 	})
 }
 
+// 478: what somebody else has given the label of a backup's Job takes no place from the backups that
+// Git names.
+func TestAForeignJobTakesNoPlace(t *testing.T) {
+	byJobs(t, func(w *reconcilertest.World) {
+		w.Reconfigure(func(o *reconciler.Options) { o.BackupRunner, o.MaxBackups = scheduler.InJob, 1 })
+		putJob(w, "alone", naming.LabelBackupOf)
+		putJob(w, "greedy", naming.LabelBackupOf, "mine")
+		w.MustPassRequests(clustertest.Once(), time.Minute)
+		if all := reconcilertest.JobsOf(w); len(all) != 3 {
+			t.Fatalf("%d Jobs\n%s", len(all), w.Log)
+		}
+		// One of the backup itself does, until it has ended.
+		w.R.SetBackups([]desired.Backup{clustertest.Once()})
+		other := clustertest.Once()
+		other.Metadata.Name = "after-sale"
+		w.MustPassRequests(other, time.Second)
+		if all := reconcilertest.JobsOf(w); len(all) != 3 || !strings.Contains(w.Log.String(), "--max-backups allows no more") {
+			t.Errorf("%d Jobs\n%s", len(all), w.Log)
+		}
+	})
+}
+
 // 95, 98: a Job takes the backup, once, while daemons come and go; the manifest says
 // that it is good, and is what the daemon's own would be.
 func TestAJobTakesTheBackup(t *testing.T) {
@@ -147,6 +169,18 @@ func TestADeletedJobIsWaitedForWhileItsPodIsThere(t *testing.T) {
 	})
 }
 
+// putJob has a Job run with a label, which goes with these ConfigMaps.
+func putJob(w *reconcilertest.World, name, label string, owners ...string) {
+	w.Helper()
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: map[string]string{label: name}}}
+	for _, owner := range owners {
+		job.OwnerReferences = append(job.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: "1"})
+	}
+	if _, err := w.API.BatchV1().Jobs("shop").Create(w.Context(), job, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
 // A Job has not the daemon's identity, and takes a place among the backups.
 func TestAJobNeedsCredentialsAndAPlace(t *testing.T) {
 	byJobs(t, func(w *reconcilertest.World) {
@@ -158,12 +192,14 @@ func TestAJobNeedsCredentialsAndAPlace(t *testing.T) {
 		}
 	})
 	byJobs(t, func(w *reconcilertest.World) {
+		named := []desired.Backup{clustertest.Once()}
 		for _, name := range []string{"a", "b"} {
-			other := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: map[string]string{naming.LabelBackupOf: name}}}
-			if _, err := w.API.BatchV1().Jobs("shop").Create(w.Context(), other, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			other := clustertest.Once()
+			other.Metadata.Name = name
+			named = append(named, other)
+			putJob(w, name, naming.LabelBackupOf, scheduler.RecordName(other))
 		}
+		w.R.SetBackups(named)
 		w.MustPassRequests(clustertest.Once(), time.Minute)
 		if said := w.Lines("backup waits", "reason"); len(said) != 1 || !strings.Contains(said[0], "--max-backups") || len(reconcilertest.JobsOf(w)) != 2 {
 			t.Errorf("%q, %d Jobs", said, len(reconcilertest.JobsOf(w)))

@@ -163,6 +163,10 @@ const (
 // a record names, or a wish in Git. The error is that of the record of the cluster
 // that they are of.
 func (s *Scheduler) neededBackups(own string) (map[string]string, error) {
+	namespace, _, _ := strings.Cut(own, "/")
+	if err := s.Cache.Read(namespace); err != nil {
+		return nil, err
+	}
 	needed := map[string]string{}
 	need := func(objectURL, by string) {
 		if object := desired.WithoutQuery(objectURL); object != "" {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
@@ -103,12 +105,24 @@ func (s *Scheduler) placeAmong(ctx context.Context, room slots.For) (place *slot
 	if !room.Stuck {
 		here--
 	}
-	n, err := s.Jobs.Running(ctx, naming.LabelBackupOf)
+	n, err := s.running(ctx, naming.LabelBackupOf)
 	if err == nil && n+here < s.Slots.Places() {
 		return place, "", nil
 	}
 	place.Release()
 	return nil, fmt.Sprintf("%d Jobs and %d backups of the daemon itself are under way, and --max-backups allows no more", n, here), err
+}
+
+// running counts the backups and schedules that Git names and a Job runs for, by its label. A Job
+// that somebody else has given the label takes no place.
+func (s *Scheduler) running(ctx context.Context, label string) (n int, err error) {
+	owners, err := s.Jobs.Running(ctx, label)
+	for _, q := range s.Backups() {
+		if owners[types.NamespacedName{Namespace: q.Metadata.Namespace, Name: RecordName(q)}] {
+			n++
+		}
+	}
+	return n, err
 }
 
 // reportWhetherItRestores asks, before a backup is taken, whether a restore could read it.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/reconciler/contain"
+	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
@@ -63,6 +64,8 @@ type Source interface {
 // Writer writes what a Source knows. It is for one goroutine.
 type Writer struct {
 	Kube kubernetes.Interface
+	// Namespaces are those that may be read; none for all.
+	Namespaces kube.Namespaces
 	// By is which quorate writes, as ByOf makes it.
 	By string
 	// Lease is asked before each write.
@@ -275,11 +278,28 @@ func (e *entry) shows(s schema.Status) bool {
 // is known.
 func (w *Writer) list(ctx context.Context) error {
 	next := map[string]*entry{}
+	for namespace := range w.Namespaces.All() {
+		if err := w.listIn(ctx, namespace, next); err != nil {
+			return fmt.Errorf("list the ConfigMaps with statuses: %w", err)
+		}
+	}
+	w.there = next
+	if w.maps == nil {
+		w.maps, w.sets = map[string]pace{}, map[string]pace{}
+	}
+	return nil
+}
+
+// listIn reads those of one namespace, or of all. Of one that may not be read, nothing is known.
+func (w *Writer) listIn(ctx context.Context, namespace string, next map[string]*entry) error {
 	o := metav1.ListOptions{LabelSelector: naming.LabelStatus + "," + naming.LabelStatusBy + "=" + w.By, Limit: pageSize}
 	for {
-		page, err := w.Kube.CoreV1().ConfigMaps("").List(ctx, o)
-		if err != nil {
-			return fmt.Errorf("list the ConfigMaps with statuses: %w", err)
+		page, err := w.Kube.CoreV1().ConfigMaps(namespace).List(ctx, o)
+		switch {
+		case namespace != metav1.NamespaceAll && apierrors.IsForbidden(err):
+			return nil
+		case err != nil:
+			return err
 		}
 		for i := range page.Items {
 			cm := &page.Items[i]
@@ -291,14 +311,9 @@ func (w *Writer) list(ctx context.Context) error {
 			next[key] = e
 		}
 		if o.Continue = page.Continue; o.Continue == "" {
-			break
+			return nil
 		}
 	}
-	w.there = next
-	if w.maps == nil {
-		w.maps, w.sets = map[string]pace{}, map[string]pace{}
-	}
-	return nil
 }
 
 // entryOf is what a ConfigMap holds. One that cannot be read holds nothing, and is

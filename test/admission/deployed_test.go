@@ -93,12 +93,7 @@ type house struct {
 // with the test.
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	h := &house{T: t, bindings: map[string]*unstructured.Unstructured{}}
-	var err error
-	h.kube, err = kubernetes.NewForConfig(api)
-	h.must(err)
-	h.dynamic, err = dynamic.NewForConfig(api)
-	h.must(err)
+	h := emptyHouse(t)
 	rights := []string{"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 	for _, o := range deployed(t, deploy("base")) {
 		if slices.Contains(rights, o.GetKind()) {
@@ -115,6 +110,18 @@ func newHouse(t *testing.T) *house {
 			t.Cleanup(func() { h.remove(o) })
 		}
 	}
+	return h
+}
+
+// emptyHouse is the API server as it is.
+func emptyHouse(t *testing.T) *house {
+	t.Helper()
+	h := &house{T: t, bindings: map[string]*unstructured.Unstructured{}}
+	var err error
+	h.kube, err = kubernetes.NewForConfig(api)
+	h.must(err)
+	h.dynamic, err = dynamic.NewForConfig(api)
+	h.must(err)
 	return h
 }
 

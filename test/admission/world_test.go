@@ -24,6 +24,7 @@ import (
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/decision"
@@ -104,6 +105,7 @@ type world struct {
 	client    kubernetes.Interface // quorate's
 	writes    *writes
 	namespace string
+	only      kube.Namespaces // of --namespaces
 	wish      desired.Cluster
 	events    *eventrecord.FakeRecorder
 	log       *buffer
@@ -121,8 +123,14 @@ func newWorld(t *testing.T, namespace string) *world {
 // newWorldAs is a world whose quorate acts as a user; its cluster is changed by edits.
 func newWorldAs(t *testing.T, namespace string, user rest.ImpersonationConfig, edits ...func(*schema.EtcdCluster)) *world {
 	t.Helper()
+	return newWorldIn(t, namespace, user, nil, edits...)
+}
+
+// newWorldIn is such a world whose quorate works in some namespaces only.
+func newWorldIn(t *testing.T, namespace string, user rest.ImpersonationConfig, only kube.Namespaces, edits ...func(*schema.EtcdCluster)) *world {
+	t.Helper()
 	config := rest.CopyConfig(api)
-	w := &world{T: t, namespace: namespace, writes: &writes{}, events: eventrecord.NewFakeRecorder(10000), log: &buffer{}}
+	w := &world{T: t, namespace: namespace, only: only, writes: &writes{}, events: eventrecord.NewFakeRecorder(10000), log: &buffer{}}
 	var err error
 	w.kube, err = kubernetes.NewForConfig(config)
 	w.must(err)
@@ -159,7 +167,7 @@ func (w *world) restart() { w.Helper(); w.r = w.reconciler(w.client) }
 func (w *world) reconciler(client kubernetes.Interface) *reconciler.Reconciler {
 	w.Helper()
 	r := reconciler.New(client, w.etcd, w.events, report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(w.log, nil)), reconciler.Options{
-		Render: manifests.Options{GuardImage: "ghcr.io/quorate/quorate:v0.1.0"}, BackupURL: w.backups, BackupRunner: scheduler.InJob,
+		Render: manifests.Options{GuardImage: "ghcr.io/quorate/quorate:v0.1.0"}, BackupURL: w.backups, BackupRunner: scheduler.InJob, Namespaces: w.only,
 	})
 	w.Cleanup(r.Close)
 	w.must(r.Start(w.Context()))

@@ -26,8 +26,8 @@ type Config struct {
 	// Repository is polled, with Interval between two polls.
 	Repository *sources.Repository
 	Interval   time.Duration
-	// Policy is what the files may declare; nil for anything.
-	Policy *schema.Policy
+	// Bounds are what the files may declare.
+	Bounds schema.Bounds
 	// Limits bound what one commit may change without an approval.
 	Limits Limits
 	// Approved is what a person has approved by a flag, which outlives the transition.
@@ -86,7 +86,7 @@ func New(c Config, log *slog.Logger, registry prometheus.Registerer) *Poller {
 		return g
 	}
 	p := &Poller{
-		repository: c.Repository, interval: c.Interval, parser: schema.Parser{Policy: c.Policy}, limits: c.Limits, approved: c.Approved, log: log,
+		repository: c.Repository, interval: c.Interval, parser: schema.Parser{Bounds: c.Bounds}, limits: c.Limits, approved: c.Approved, log: log,
 		store:       newStore(c.Kube, c.Namespace, c.Instance, c.Repository.Source()),
 		wake:        make(chan struct{}, 1),
 		lastSuccess: gauge("git_last_success_timestamp_seconds", "When the repository was last read, as Unix time."),

@@ -62,7 +62,7 @@ func (f *followed) restart() {
 	}
 	log, registry := slog.New(slog.NewTextHandler(f.log, nil)), prometheus.NewRegistry()
 	f.p = New(Config{
-		Repository: repository, Interval: time.Second, Policy: f.policy, Limits: Limits{Clusters: 10, Percent: 50}, Approved: approved,
+		Repository: repository, Interval: time.Second, Bounds: schema.Bounds{Policy: f.policy}, Limits: Limits{Clusters: 10, Percent: 50}, Approved: approved,
 		Kube: f.kube, Namespace: "quorate-system", Instance: "default",
 	}, log, registry)
 	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), log, reconciler.Options{})

@@ -29,12 +29,15 @@ type BranchConfig struct {
 	// --instance.
 	Kube     kubernetes.Interface
 	Instance string
+	// Home is the daemon's own namespace where it may read no other one of the cluster; it
+	// then tells this daemon from others. Default "", which is for one in all namespaces.
+	Home string
 }
 
 // NewBranch returns a Branch that has written nothing yet.
 func NewBranch(c BranchConfig, git func() follow.State, log *slog.Logger, registry prometheus.Registerer) *Branch {
 	w := &Branch{
-		writer: writer{what: "status", interval: c.Interval, log: log}, config: c.Publish, kube: c.Kube, instance: c.Instance, git: git,
+		writer: writer{what: "status", interval: c.Interval, log: log}, config: c.Publish, kube: c.Kube, instance: c.Instance, home: c.Home, git: git,
 		lastSuccess: prometheus.NewGauge(prometheus.GaugeOpts{Name: "quorate_status_last_success_timestamp_seconds", Help: "When the status branch last was what it should be, as Unix time."}),
 		failures:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "quorate_status_consecutive_failures", Help: "Writes of the status branch that have failed since the last success."}),
 		pushes: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -53,6 +56,7 @@ type Branch struct {
 	config   sources.PublishConfig
 	kube     kubernetes.Interface
 	instance string
+	home     string
 	git      func() follow.State
 
 	lastSuccess, failures prometheus.Gauge
@@ -127,7 +131,7 @@ func (w *Branch) Once(ctx context.Context, from Statuses, partial bool) {
 
 func (w *Branch) write(ctx context.Context, now published) (sources.Published, error) {
 	if w.publisher == nil {
-		owner, err := statusOwner(ctx, w.kube, w.instance)
+		owner, err := statusOwner(ctx, w.kube, w.instance, w.home)
 		if err != nil {
 			return sources.Published{}, err
 		}
@@ -146,13 +150,18 @@ func (w *Branch) write(ctx context.Context, now published) (sources.Published, e
 }
 
 // statusOwner identifies this daemon among all that may write to one repository: by its
-// instance and its Kubernetes cluster, which has the UID of its kube-system namespace.
-func statusOwner(ctx context.Context, kube kubernetes.Interface, instance string) (string, error) {
-	namespace, err := kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
-	if err != nil {
-		return "", fmt.Errorf("learn which Kubernetes cluster this is, by the UID of its namespace %s: %w; let quorate get it, as deploy/base does", metav1.NamespaceSystem, err)
+// instance and its Kubernetes cluster, which has the UID of its kube-system namespace, or by
+// the UID of its home.
+func statusOwner(ctx context.Context, kube kubernetes.Interface, instance, home string) (string, error) {
+	name, of := home, "namespace"
+	if home == "" {
+		name, of = metav1.NamespaceSystem, "cluster"
 	}
-	return fmt.Sprintf("%s in cluster %s", instance, namespace.UID), nil
+	namespace, err := kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("learn which Kubernetes cluster this is, by the UID of its namespace %s: %w; let quorate get it, as deploy/base does", name, err)
+	}
+	return fmt.Sprintf("%s in %s %s", instance, of, namespace.UID), nil
 }
 
 // statusSubject returns the subject of a commit: what has changed.

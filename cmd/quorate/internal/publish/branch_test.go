@@ -98,6 +98,19 @@ func (r *reporting) commits() int {
 	return n
 }
 
+// 479: with --namespaces the branch belongs to the namespace of the daemon, which may read no other.
+func TestTheStatusBranchBelongsToANamespace(t *testing.T) {
+	kube := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "etcd", UID: "77"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "3f2a"}})
+	for home, want := range map[string]string{"": "default in cluster 3f2a", "etcd": "default in namespace 77"} {
+		if owner, err := statusOwner(t.Context(), kube, "default", home); err != nil || owner != want {
+			t.Errorf("home %q: %q, %v; want %q", home, owner, err, want)
+		}
+	}
+	if _, err := statusOwner(t.Context(), kube, "default", "gone"); err == nil || !strings.Contains(err.Error(), "its namespace gone") {
+		t.Errorf("%v", err)
+	}
+}
+
 // 139: a commit for each change that means something, none without one, also by a
 // daemon that has just started.
 func TestStatusIsWrittenWhenItChanges(t *testing.T) {

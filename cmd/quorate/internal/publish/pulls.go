@@ -32,7 +32,7 @@ type Pulls struct {
 	repository *sources.Repository
 	// branch is the followed one, marker identifies the comments of this daemon.
 	branch, marker string
-	policy         *schema.Policy
+	bounds         schema.Bounds
 	forks          bool
 	interval       time.Duration
 	// options are those of the reconciler that acts.
@@ -130,8 +130,8 @@ type PullsConfig struct {
 	Repository *sources.Repository
 	// Branch is the followed one, Instance the value of --instance.
 	Branch, Instance string
-	// Policy is what the files may declare; nil for anything.
-	Policy *schema.Policy
+	// Bounds are what the files may declare.
+	Bounds schema.Bounds
 	// Forks allows pull requests from forks.
 	Forks bool
 	// Interval is the time between two rounds.
@@ -144,7 +144,7 @@ type PullsConfig struct {
 func NewPulls(c PullsConfig, git func() follow.State, log *slog.Logger) *Pulls {
 	return &Pulls{
 		host: c.Host, repository: c.Repository, branch: c.Branch,
-		marker: "quorate-pull-" + follow.Identity(c.Instance, c.Repository.Source()), policy: c.Policy, forks: c.Forks,
+		marker: "quorate-pull-" + follow.Identity(c.Instance, c.Repository.Source()), bounds: c.Bounds, forks: c.Forks,
 		interval: c.Interval, options: c.Options, git: git, log: log, now: time.Now, timeout: planTimeout,
 		known: map[int]planned{}, plans: map[int]PullPlan{},
 	}
@@ -322,7 +322,7 @@ func (p *Pulls) report(ctx context.Context, live Live, pull forge.Pull, applied 
 	case sameFiles(found.Base.Files, found.Head.Files):
 		return nil, nil
 	}
-	report, err := planProposal(ctx, live, found, p.policy, p.options)
+	report, err := planProposal(ctx, live, found, p.bounds, p.options)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		return notPlanned(fmt.Sprintf("that takes longer than %s; propose fewer changes at once, or see `quorate plan --offline`", p.timeout)), nil
 	}
@@ -353,8 +353,8 @@ func (p *Pulls) comment(report *preview.Report) string {
 }
 
 // planProposal plans what a proposal changes in the clusters that run.
-func planProposal(ctx context.Context, live Live, p sources.Proposal, policy *schema.Policy, options preview.Options) (*preview.Report, error) {
-	parser := &schema.Parser{Policy: policy} // most files are in both
+func planProposal(ctx context.Context, live Live, p sources.Proposal, bounds schema.Bounds, options preview.Options) (*preview.Report, error) {
+	parser := &schema.Parser{Bounds: bounds} // most files are in both
 	before, after := follow.Parse(parser, p.Base), follow.Parse(parser, p.Head)
 	return preview.Proposal(ctx, live.Planner(), live.Desired(),
 		preview.Revision{Set: before, Commit: p.Base.Commit}, preview.Revision{Set: after, Commit: p.Head.Commit}, options)
