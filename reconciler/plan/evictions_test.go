@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/objects"
+	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -73,7 +74,7 @@ func TestAForecastSharesEvictions(t *testing.T) {
 		before, after := healthy(c.size), healthy(c.size)
 		c.before(before)
 		with(commit(newVersion), begun, budgetIs(c.is))(after)
-		situation.ShareEvictions(before, after)
+		outlook.ShareEvictions(before, after)
 		if got := after.Observed.Objects[len(after.Observed.Objects)-1].State; got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}

@@ -65,7 +65,7 @@ func awaited(s *situation.Situation, h decision.Hold) *situation.Situation {
 	}
 	outlook.Settle(c)
 	c.Aim()
-	situation.ShareEvictions(s, c)
+	outlook.ShareEvictions(s, c)
 	return c
 }
 
@@ -74,7 +74,7 @@ func after(s *situation.Situation, a action.Action) *situation.Situation {
 	c := outlook.Clone(s)
 	a.After(c)
 	c.Aim()
-	situation.ShareEvictions(s, c)
+	outlook.ShareEvictions(s, c)
 	return c
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // owner lets one daemon that follows one place in Git act on a cluster. A record
@@ -25,6 +26,15 @@ func owner(s *situation.Situation) verdict.Verdict {
 	case s.Desired.Spec.TakeOver == was.String():
 		return verdict.Do(action.ClaimCluster{From: *was, To: s.NextOwner()}, "spec.takeOver names its owner, so it changes hands")
 	}
-	return verdict.Refuse(s.OwnerConflict(*was), fmt.Sprintf(
+	return verdict.Refuse(ownerConflict(s, *was), fmt.Sprintf(
 		"remove the file here; or let go of the cluster there with mode: Observe, and write spec.takeOver: %q here", was))
+}
+
+// ownerConflict names both owners.
+func ownerConflict(s *situation.Situation, was state.Owner) string {
+	text := fmt.Sprintf("the cluster belongs to %s, and this is %s", was, s.Desired.Owner)
+	if named := s.Desired.Spec.TakeOver; named != "" {
+		text += fmt.Sprintf(" (spec.takeOver names %s, which does not own it)", named)
+	}
+	return text
 }

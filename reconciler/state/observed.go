@@ -340,6 +340,9 @@ type Object struct {
 	Left bool
 }
 
+// KindBudget is the kind of the object that says how many members others may stop.
+const KindBudget = "PodDisruptionBudget"
+
 // Set is the StatefulSet.
 type Set struct {
 	UID       string

@@ -47,7 +47,7 @@ func Drift(s *situation.Situation) verdict.Verdict {
 // putBack applies an object that differs.
 func putBack(s *situation.Situation, o state.Object) verdict.Verdict {
 	why := "it differs from what Git says: "
-	if o.Kind == situation.BudgetKind && situation.Exclusive(s.Desired.Spec, s.Observed, s.Now) {
+	if o.Kind == state.KindBudget && situation.Exclusive(s.Desired.Spec, s.Observed, s.Now) {
 		why = "no eviction takes a member beside the one that the rollout restarts: "
 	}
 	v := verdict.Do(action.ApplyObject{ObjectKind: o.Kind, Name: o.Name}, why+o.Detail)

@@ -41,7 +41,7 @@ func misleads(s *situation.Situation, o state.Object) bool {
 // shared reports whether evictions may take members beside the one that a roll stops next, because
 // the budget is not as it should be. What heals waits for nothing, and a revert stops no member.
 func shared(s *situation.Situation, o state.Object) bool {
-	if o.Kind != situation.BudgetKind || o.State != state.ObjectMissing && o.Weight == state.WeightLight {
+	if o.Kind != state.KindBudget || o.State != state.ObjectMissing && o.Weight == state.WeightLight {
 		return false
 	}
 	return s.Started() && situation.Exclusive(s.Desired.Spec, s.Observed, s.Now) && s.MendedByRoll() == nil && !s.EndsNoSpace()

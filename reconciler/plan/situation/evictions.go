@@ -37,21 +37,3 @@ func (s *Situation) nextIsShut() bool {
 	}
 	return next.Shut != ""
 }
-
-// ShareEvictions has the budget differ after what changes who may stop members, for a forecast.
-// Of one or two members it keeps every pod in any case.
-func ShareEvictions(before, after *Situation) {
-	if after.Small() || exclusive(before) == exclusive(after) {
-		return
-	}
-	for i := range after.Observed.Objects {
-		if o := &after.Observed.Objects[i]; o.Kind == BudgetKind && o.State == state.ObjectInSync {
-			o.State, o.Detail, o.Weight = state.ObjectDrifted, ".spec.minAvailable", state.WeightMembers
-		}
-	}
-}
-
-func exclusive(s *Situation) bool { return Exclusive(s.Desired.Spec, s.Observed, s.Now) }
-
-// BudgetKind is the kind of the object that says how many members others may stop.
-const BudgetKind = "PodDisruptionBudget"
