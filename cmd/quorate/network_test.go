@@ -328,7 +328,7 @@ func TestNetworkPoliciesKnowAllPorts(t *testing.T) {
 	for _, c := range m.StatefulSet.Spec.Template.Spec.Containers {
 		for _, p := range c.Ports {
 			if ports++; !reached("member", *p.ContainerPort) {
-				t.Errorf("nobody reaches port %s of a member", *p.Name)
+				t.Errorf("no pod may reach port %s of a member", *p.Name)
 			}
 		}
 	}
@@ -336,7 +336,7 @@ func TestNetworkPoliciesKnowAllPorts(t *testing.T) {
 	readYAML(t, filepath.Join("..", "..", "deploy", "base", "deployment.yaml"), func(text []byte) error { return yaml.UnmarshalStrict(text, &daemon) })
 	for _, p := range daemon.Spec.Template.Spec.Containers[0].Ports {
 		if ports++; !reached("daemon", p.ContainerPort) {
-			t.Errorf("nobody reaches port %s of quorate", p.Name)
+			t.Errorf("no pod may reach port %s of quorate", p.Name)
 		}
 	}
 	if ports != 4 {

@@ -82,9 +82,9 @@ func (f *runFlags) addListeners(cmd *cobra.Command) {
 	l, flags, auth := &f.listeners, cmd.Flags(), []string{string(daemon.AuthNone), string(daemon.AuthToken)}
 	flags.StringVar(&l.Health, "listen", ":8080", "address for /healthz and /readyz, and for /metrics without --metrics-listen")
 	flags.StringVar(&l.Metrics.Listen, "metrics-listen", "", "address for /metrics alone, for example :8443; default on --listen")
-	cli.ChoiceFlag(cmd, (*string)(&l.Metrics.Auth), "metrics-auth", "who may read --metrics-listen: whoever reaches the address, or who gives a token of Kubernetes whose account may get /metrics", auth...)
+	cli.ChoiceFlag(cmd, (*string)(&l.Metrics.Auth), "metrics-auth", "who may read --metrics-listen: anyone who can reach the address, or only those who give a token of Kubernetes whose account may get /metrics", auth...)
 	flags.StringVar(&l.Page.Listen, "page-listen", "", "address for the read-only page and its API, for example 127.0.0.1:8081, which kubectl port-forward reaches; default none")
-	cli.ChoiceFlag(cmd, (*string)(&l.Page.Auth), "page-auth", "who may read them: whoever reaches the address, or who gives a token of Kubernetes whose account may get /quorate", auth...)
+	cli.ChoiceFlag(cmd, (*string)(&l.Page.Auth), "page-auth", "who may read them: anyone who can reach the address, or only those who give a token of Kubernetes whose account may get /quorate", auth...)
 	flags.StringVar(&l.Webhook, "webhook-listen", "", "address for /webhook, which a code host calls after a push; default none")
 	flags.StringVar(&l.WebhookSecretFile, "webhook-secret-file", "", "file with the secret that the code host signs its calls with")
 	flags.StringVar(&l.CertFile, "tls-cert-file", "", "certificate in PEM, with those between it and its authority, for TLS at --metrics-listen, --page-listen and --webhook-listen, but not on loopback; read again when it changes")

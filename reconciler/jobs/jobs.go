@@ -156,7 +156,7 @@ func (j Client) Running(ctx context.Context, label string) (owners map[types.Nam
 	for namespace := range j.Namespaces.All() {
 		list, err := j.Kube.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{LabelSelector: label})
 		switch {
-		case namespace != metav1.NamespaceAll && apierrors.IsForbidden(err):
+		case kube.Withheld(namespace, err):
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("list the Jobs with the label %s: %w", label, err)

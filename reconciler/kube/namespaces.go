@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -16,4 +17,10 @@ func (n Namespaces) All() iter.Seq[string] {
 		n = Namespaces{metav1.NamespaceAll}
 	}
 	return slices.Values(n)
+}
+
+// Withheld reports whether an answer says that quorate may not read a single namespace, which
+// keeps it from no other one. That it may not read all of them is a failure.
+func Withheld(namespace string, err error) bool {
+	return namespace != metav1.NamespaceAll && apierrors.IsForbidden(err)
 }

@@ -6,11 +6,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
 )
 
@@ -54,7 +54,7 @@ func (o *Observer) Standings(ctx context.Context) (Standings, error) {
 	s := Standings{found: map[string]Standing{}, refused: map[string]error{}}
 	for namespace := range o.Namespaces.All() {
 		switch err := s.read(ctx, o.Kube, namespace); {
-		case namespace != metav1.NamespaceAll && apierrors.IsForbidden(err):
+		case kube.Withheld(namespace, err):
 			s.refused[namespace] = fmt.Errorf("%w: %w", ErrUnread, err)
 		case err != nil:
 			return s, err
@@ -64,13 +64,13 @@ func (o *Observer) Standings(ctx context.Context) (Standings, error) {
 }
 
 // read reads those of one namespace, or of all.
-func (s Standings) read(ctx context.Context, kube kubernetes.Interface, namespace string) error {
+func (s Standings) read(ctx context.Context, client kubernetes.Interface, namespace string) error {
 	labelled := metav1.ListOptions{LabelSelector: naming.LabelCluster}
-	records, err := kube.CoreV1().ConfigMaps(namespace).List(ctx, labelled)
+	records, err := client.CoreV1().ConfigMaps(namespace).List(ctx, labelled)
 	if err != nil {
 		return err
 	}
-	sets, err := kube.AppsV1().StatefulSets(namespace).List(ctx, labelled)
+	sets, err := client.AppsV1().StatefulSets(namespace).List(ctx, labelled)
 	if err != nil {
 		return err
 	}

@@ -296,7 +296,7 @@ func (w *Writer) listIn(ctx context.Context, namespace string, next map[string]*
 	for {
 		page, err := w.Kube.CoreV1().ConfigMaps(namespace).List(ctx, o)
 		switch {
-		case namespace != metav1.NamespaceAll && apierrors.IsForbidden(err):
+		case kube.Withheld(namespace, err):
 			return nil
 		case err != nil:
 			return err

@@ -211,12 +211,19 @@ func object(version, kind, namespace, name string, more map[string]any) *unstruc
 func (h *house) await(what string, try func() error, wanted func(error) bool) {
 	h.Helper()
 	var err error
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if err = try(); wanted(err) {
-			return
+	if !within(30*time.Second, func() bool { err = try(); return wanted(err) }) {
+		h.Errorf("%s: the answer is %v", what, err)
+	}
+}
+
+// within looks again and again, for so long, until something is so.
+func within(limit time.Duration, is func() bool) bool {
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if is() {
+			return true
 		}
 	}
-	h.Errorf("%s: the answer is %v", what, err)
+	return false
 }
 
 // refusedBy reports whether an answer is the refusal of a policy, with these words.

@@ -173,10 +173,8 @@ func TestTheExpressionsOfThePoliciesHaveTheirTypes(t *testing.T) {
 	unchecked := func(p admissionv1.ValidatingAdmissionPolicy) bool {
 		return p.Status.TypeChecking == nil || p.Status.ObservedGeneration != p.Generation
 	}
-	for deadline := time.Now().Add(30 * time.Second); slices.ContainsFunc(h.policies(), unchecked); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the policies are not checked")
-		}
+	if !within(30*time.Second, func() bool { return !slices.ContainsFunc(h.policies(), unchecked) }) {
+		t.Fatal("the policies are not checked")
 	}
 	for _, p := range h.policies() {
 		warnings := p.Status.TypeChecking.ExpressionWarnings
@@ -406,12 +404,9 @@ func (w *world) haveBackupTaken() {
 
 func (w *world) eventually(what string, is func() bool) {
 	w.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		if is() {
-			return
-		}
+	if !within(time.Minute, is) {
+		w.Fatalf("waited for %s; the log says\n%s", what, w.log)
 	}
-	w.Fatalf("waited for %s; the log says\n%s", what, w.log)
 }
 
 // ends lets a Job end, as its controller would.

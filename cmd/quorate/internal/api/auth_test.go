@@ -146,7 +146,7 @@ func TestEachPathHasItsOwnReaders(t *testing.T) {
 	}
 }
 
-// 480: who tries tokens out keeps nobody from reading who has read before, however
+// 480: guessing tokens keeps no one from reading who has read before, however
 // many verdicts are kept meanwhile.
 func TestWhoWasLetInDoesNotWaitBehindGuesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -46,7 +46,7 @@ type Auth string
 
 // The choices of --page-auth and --metrics-auth.
 const (
-	// AuthNone lets in whoever reaches the address.
+	// AuthNone lets in anyone who can reach the address.
 	AuthNone Auth = "none"
 	// AuthToken asks for a token of Kubernetes whose account may read.
 	AuthToken Auth = "token"
@@ -172,7 +172,7 @@ func (f *front) close() {
 }
 
 // serverLog writes what net/http says to the log. Connections that do not speak TLS are no
-// news: whoever reaches the address could fill the log with them.
+// news: anyone who can reach the address could fill the log with them.
 type serverLog struct{ log *slog.Logger }
 
 // Write implements io.Writer.
