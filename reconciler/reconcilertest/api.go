@@ -94,7 +94,7 @@ func (api *FakeAPI) stamp(o metav1.Object) {
 	o.SetResourceVersion(strconv.FormatInt(version, 10))
 	if o.GetUID() == "" {
 		o.SetUID(types.UID(fmt.Sprintf("uid-%d", version)))
-		o.SetCreationTimestamp(metav1.Now())
+		o.SetCreationTimestamp(metav1.Now().Rfc3339Copy()) // in whole seconds, as the API server writes it
 	}
 }
 
