@@ -177,7 +177,12 @@ func buildEarlier(t *testing.T) build {
 func createEarlier(t *testing.T, short string, earlier build, s spec) *world {
 	t.Helper()
 	w := newWorld(t, short)
-	w.must(shared.rights.GrantOwn(t.Context(), w.namespace))
+	if *namespaced {
+		w.must(w.rights.GrantEverywhere(t.Context())) // the earlier one knows no --namespaces
+		w.needsClusterScoped()
+	} else {
+		w.must(w.rights.GrantOwn(t.Context(), w.namespace))
+	}
 	w.options.Binary, w.options.GuardImage, w.options.Earlier = earlier.binary, earlier.image, true
 	w.options.Args = []string{"--leader-elect", "--lease-namespace=" + w.namespace, "--status=branch", "--status-interval=1s"}
 	w.commit("Add "+name, s)
