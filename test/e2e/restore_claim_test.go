@@ -24,6 +24,7 @@ func TestRestoreFromAClaim(t *testing.T) {
 	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "claim")
+	w.needsClusterScoped() // a volume grows
 	url := w.backUpOnClaim("backups", 40)
 	want := spec{version: "3.6.16", replicas: 3}
 	sized := func(size string) map[string]string {
