@@ -83,6 +83,12 @@ func BenchmarkUnchangedBranch(b *testing.B) {
 const readOnly = "QUORATE_TEST_READ"
 
 func TestMain(m *testing.M) {
+	if offers, is := os.LookupEnv(azureOverSSH); is {
+		if err := runAzure(offers); err != nil {
+			log.Fatal(err) //nolint:forbidigo // TestMain returns no error
+		}
+		return
+	}
 	if url, commits, ok := strings.Cut(os.Getenv(readOnly), " "); ok {
 		r := &reader{url: url}
 		for _, commit := range append(strings.Fields(commits), "") {
