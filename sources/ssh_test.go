@@ -180,11 +180,7 @@ func TestSSHWantsAKeyAndKnownHosts(t *testing.T) {
 
 func copyFile(tb testing.TB, from, to string) {
 	tb.Helper()
-	text, err := os.ReadFile(from)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	write(tb, to, string(text))
+	write(tb, to, readFile(tb, from))
 }
 
 // The deadline holds for a server that takes the connection and says nothing,
