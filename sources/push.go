@@ -50,7 +50,7 @@ func pushOver(ctx context.Context, w wire, u update) error {
 	}
 	defer answer.Close()
 	said := &remarks{}
-	report, err := readReport(answer, greeting, said)
+	report, err := readReport(&bounded{r: answer, left: maxReportBytes}, greeting, said)
 	if err != nil {
 		return w.explain(err)
 	}

@@ -66,7 +66,7 @@ func (s *packSession) refs(ctx context.Context, prefix string) (map[string]plumb
 		return nil, s.wire.explain(err)
 	}
 	defer answer.Close()
-	refs, err := readList(answer)
+	refs, err := readList(&bounded{r: answer, left: maxRefsBytes})
 	if err != nil {
 		return nil, s.wire.explain(err)
 	}
