@@ -18,14 +18,14 @@ type hello struct {
 	refs map[string]plumbing.Hash // nil in protocol 2
 }
 
-// can reports whether a server lists a word behind a capability of protocol 2, or
+// fetches reports whether a server lists a word behind the fetch of protocol 2, or
 // has the capability of protocol 0.
-func (h hello) can(command, word string) bool {
+func (h hello) fetches(word string) bool {
 	if !h.v2 {
 		_, has := h.caps[word]
 		return has
 	}
-	for w := range strings.FieldsSeq(h.caps[command]) {
+	for w := range strings.FieldsSeq(h.caps["fetch"]) {
 		if w == word {
 			return true
 		}
@@ -194,8 +194,8 @@ func (h hello) announced() []string {
 	var caps []string
 	for _, c := range []string{multiAckDetailed, multiAck, "ofs-delta", "side-band-64k", "no-progress", "shallow", "filter"} {
 		switch {
-		case !h.can("fetch", c):
-		case c == multiAck && h.can("fetch", multiAckDetailed): // one excludes the other
+		case !h.fetches(c):
+		case c == multiAck && h.fetches(multiAckDetailed): // one excludes the other
 		default:
 			caps = append(caps, c)
 		}
@@ -249,7 +249,7 @@ func (h hello) packIn(r io.Reader, w want) (io.Reader, error) {
 			}
 		}
 	}
-	if !h.can("fetch", "side-band-64k") {
+	if !h.fetches("side-band-64k") {
 		return r, lastAck(packets)
 	}
 	first, err := afterAcks(packets)

@@ -2,6 +2,7 @@ package sources_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/sources"
 )
@@ -72,7 +74,7 @@ func (p *testProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		proxy := &httputil.ReverseProxy{
 			Rewrite:   func(*httputil.ProxyRequest) {},
-			Transport: &http.Transport{Dial: func(_, address string) (net.Conn, error) { return p.target(address) }, DisableKeepAlives: true},
+			Transport: &http.Transport{DialContext: func(_ context.Context, _, address string) (net.Conn, error) { return p.target(address) }, DisableKeepAlives: true},
 		}
 		proxy.ServeHTTP(w, r)
 		return
@@ -344,7 +346,37 @@ func TestProxyThatDoesNotConnectIsAnError(t *testing.T) {
 	}
 }
 
-// jump makes one server the way to another: both let the same key in, and are known.
+// Nor may a proxy or a jump host that takes the connection and says nothing hold up what
+// follows.
+func TestHangingWayIsBoundedByTheContext(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	jump, srv := jumpTo(t, newUpstream(t))
+	auth := sources.Auth{Dir: srv.credentials}
+	withoutProxies(t)
+	jump.address = listener.Addr().String()
+	knowBoth(t, jump, srv, "host.pub")
+	hangs := func(cfg sources.Config) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		snapshot, err := open(t, cfg).Fetch(ctx)
+		wantRefusal(t, snapshot, err, sources.ErrUnreachable, "no complete answer in time")
+	}
+	hangs(sources.Config{URL: srv.repo(), SSHJump: jump.login(), Auth: auth})
+	srv.address = "git.invalid:22"
+	srv.knowHost(t, "host.pub")
+	for _, scheme := range []string{"http", "https", "socks5"} {
+		t.Setenv("ALL_PROXY", scheme+"://"+listener.Addr().String())
+		hangs(sources.Config{URL: srv.repo(), Auth: auth})
+		hangs(sources.Config{URL: "https://git.invalid/etcd.git"})
+	}
+}
+
+// jumpTo makes one server the way to another: both let the same key in, and are known.
 func jumpTo(t *testing.T, u *upstream) (jump, srv *sshServer) {
 	t.Helper()
 	return jumpWith(t, u, "")

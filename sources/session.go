@@ -128,7 +128,7 @@ func (s *packSession) fetch(ctx context.Context, w want) (objects, error) {
 	if err != nil {
 		return objects{}, s.wire.explain(err)
 	}
-	if !greeting.can("fetch", "filter") {
+	if !greeting.fetches("filter") {
 		w.filter = ""
 	}
 	pack, err := s.begin(ctx, greeting, w)
