@@ -115,6 +115,10 @@ func (a *API) call(ctx context.Context, r Request) (Answer, error) {
 	token.add(req)
 	client := &http.Client{Transport: conns.own, CheckRedirect: stay}
 	res, err := client.Do(req)
+	var known *failure
+	if errors.As(err, &known) { // of the proxy
+		return Answer{}, known
+	}
 	if err != nil {
 		return Answer{}, unreachable(scrub(transportReason(err), secrets), "check the address, the network and the server")
 	}

@@ -230,6 +230,29 @@ func TestHTTPSGoesThroughTheProxyOfTheEnvironment(t *testing.T) {
 	}
 }
 
+func TestAPIGoesThroughTheProxyOfTheEnvironment(t *testing.T) {
+	srv := serveTLS(t, newUpstream(t))
+	srv.answer(http.StatusOK, "{}")
+	p := httpProxy(t, map[string]string{named: srv.Listener.Addr().String()})
+	withoutProxies(t)
+	t.Setenv("ALL_PROXY", p.url)
+	api, err := sources.NewAPI("https://"+named, sources.Auth{PasswordFile: secretFile(t, secret)}, srv.caFile(t), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := api.Call(t.Context(), "ask", sources.Request{Method: http.MethodGet, Path: "/"}); err != nil || string(answer.Body) != "{}" {
+		t.Errorf("got %q, %v", answer.Body, err)
+	}
+	wantAsked(t, p, named)
+	p.names = nil
+	srv.CloseClientConnections()
+	_, err = api.Call(t.Context(), "ask", sources.Request{Method: http.MethodGet, Path: "/"})
+	if !errors.Is(err, sources.ErrUnreachable) || !strings.Contains(err.Error(), "the proxy answered 502 Bad Gateway; check the proxy") || strings.Contains(err.Error(), "check the address") {
+		t.Errorf("got error %v", err)
+	}
+	wantNoSecret(t, err, proxyUser)
+}
+
 func TestHTTPGoesThroughTheProxyOfTheEnvironment(t *testing.T) {
 	u := newUpstreamWith(t, map[string]string{"a.yaml": "a"})
 	const host = "git.invalid:8080"
