@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -106,7 +107,7 @@ func (a *API) call(ctx context.Context, r Request) (Answer, error) {
 		return Answer{}, unauthenticated("there is no token", "give one as bearerToken or password, or a GitHub App")
 	}
 	token.user = "" // each of them takes it as a bearer's
-	secrets := append(found.secrets(), disguises("", token.password)...)
+	secrets := slices.Concat(found.secrets(), disguises("", token.password), proxySecrets())
 	req, err := a.request(ctx, r)
 	if err != nil {
 		return Answer{}, err
@@ -114,6 +115,10 @@ func (a *API) call(ctx context.Context, r Request) (Answer, error) {
 	token.add(req)
 	client := &http.Client{Transport: conns.own, CheckRedirect: stay}
 	res, err := client.Do(req)
+	var known *failure
+	if errors.As(err, &known) { // of the proxy
+		return Answer{}, known
+	}
 	if err != nil {
 		return Answer{}, unreachable(scrub(transportReason(err), secrets), "check the address, the network and the server")
 	}

@@ -23,7 +23,8 @@ import (
 //	username, password          HTTP basic authentication; a token is a password
 //	bearerToken                 a token that is sent as "Authorization: Bearer"
 //	identity, ssh-privatekey    an SSH key; password is its passphrase
-//	known_hosts                 the host keys of the SSH server
+//	jumpIdentity                another SSH key, for the jump host; the same passphrase
+//	known_hosts                 the host keys of the SSH server, and of the jump host
 //	ca.crt                      certificates that are trusted besides the system's
 //	tls.crt, tls.key            a client certificate
 //	githubAppID, githubAppInstallationID, githubAppPrivateKey, githubAppBaseURL
@@ -49,6 +50,7 @@ const (
 	keyBearer       = "bearerToken"
 	keyIdentity     = "identity"
 	keySSH          = "ssh-privatekey"
+	keyJumpIdentity = "jumpIdentity"
 	keyKnownHosts   = "known_hosts"
 	keyCA           = "ca.crt"
 	keyCert         = "tls.crt"
@@ -62,7 +64,7 @@ const (
 // knownKeys are all of them; whatever else a Secret holds is left alone.
 func knownKeys() []string {
 	return []string{
-		keyUsername, keyPassword, keyBearer, keyIdentity, keySSH, keyKnownHosts, keyCA, keyCert, keyCertKey,
+		keyUsername, keyPassword, keyBearer, keyIdentity, keySSH, keyJumpIdentity, keyKnownHosts, keyCA, keyCert, keyCertKey,
 		keyApp, keyInstallation, keyAppKey, keyAppURL,
 	}
 }
@@ -173,14 +175,14 @@ func (c credentials) user() string { return cmp.Or(c[keyUsername], tokenUser) }
 
 // areSecret reports whether anything is among them that may not be sent in clear.
 func (c credentials) areSecret() bool {
-	return slices.ContainsFunc([]string{keyPassword, keyBearer, keyApp, keyCertKey, keyIdentity, keySSH}, func(key string) bool { return c[key] != "" })
+	return slices.ContainsFunc([]string{keyPassword, keyBearer, keyApp, keyCertKey, keyIdentity, keySSH, keyJumpIdentity}, func(key string) bool { return c[key] != "" })
 }
 
 // secrets are the texts that no error may show, in every form in which they may
 // come back.
 func (c credentials) secrets() []string {
 	var list []string
-	for _, key := range []string{keyPassword, keyBearer, keyIdentity, keySSH, keyCertKey, keyAppKey} {
+	for _, key := range []string{keyPassword, keyBearer, keyIdentity, keySSH, keyJumpIdentity, keyCertKey, keyAppKey} {
 		if c[key] != "" {
 			list = append(list, disguises(c.user(), c[key])...)
 		}

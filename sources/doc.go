@@ -22,9 +22,9 @@
 // nothing to point at.
 //
 // Servers are asked in Git's protocol 2, in which they name only the
-// reference that is asked for, and in protocol 0 where they know no other. A poll
-// of a branch that has not moved is one request over HTTP. A redirect is followed for
-// one fetch: the next one asks the configured URL again.
+// reference that is asked for, and in protocol 0 where they know no other, as Azure
+// DevOps does. A poll of a branch that has not moved is one request over HTTP. A
+// redirect is followed for one fetch: the next one asks the configured URL again.
 //
 // A Publisher writes: files as one commit, onto its own branch, which carries its
 // mark, and onto no other. A push names the commit that it replaces, so that

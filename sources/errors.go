@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // The kinds of error that a caller may ask for with errors.Is. None of them ever
@@ -202,9 +203,17 @@ func disguises(user, password string) []string {
 	}
 }
 
+// oneLine makes foreign text fit for a line of a log or a terminal: short, and without
+// what moves a cursor, has a color, or changes the direction of what follows.
 func oneLine(text string) string {
 	const most = 300
-	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "?")
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}

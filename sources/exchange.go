@@ -89,7 +89,7 @@ func (e *exchange) explain(err error, secrets []string) error {
 	switch {
 	case errors.As(err, &known):
 		return err
-	case e.overflow:
+	case e.overflow, errors.Is(err, errOverflow):
 		return tooMuch("the server's answer is larger than allowed")
 	case errors.Is(err, errRedirect):
 		return unreachable(errRedirect.Error(), "give the URL that it redirects to")

@@ -40,6 +40,10 @@ func everyWay(t *testing.T, files map[string]string, test func(t *testing.T, u *
 			test(t, u, at(srv.repo()))
 		})
 	}
+	t.Run("http, Azure DevOps", func(t *testing.T) {
+		u := start(t)
+		test(t, u, at(serveAzure(t, u, azureOffers).repo()))
+	})
 	for name, old := range map[string]bool{"ssh": false, "ssh, protocol 0": true} {
 		t.Run(name, func(t *testing.T) {
 			u := start(t)

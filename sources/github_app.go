@@ -75,7 +75,7 @@ func askGitHub(ctx context.Context, found credentials, conns http.RoundTripper, 
 	req.Header.Set("Accept", "application/vnd.github+json")
 	res, err := conns.RoundTrip(req)
 	if err != nil {
-		return "", unreachable("GitHub gives no token for the app: "+scrub(transportReason(err), []string{proof}), "check the network")
+		return "", unreachable("GitHub gives no token for the app: "+scrub(transportReason(err), append(proxySecrets(), proof)), "check the network")
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusCreated {

@@ -23,6 +23,7 @@ func overSome(t *testing.T, files map[string]string, test func(t *testing.T, u *
 			srv.old.Store(true)
 			return srv.repo()
 		},
+		"http, Azure DevOps": func(t *testing.T, u *upstream) string { return serveAzure(t, u, azureOffers).repo() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstreamWith(t, files)

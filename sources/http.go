@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -66,7 +67,7 @@ func (o *httpOrigin) wire(ctx context.Context, with service) (*httpWire, error) 
 	if w.authorization, err = o.authorization(ctx, found, conns.own); err != nil {
 		return nil, err
 	}
-	w.secrets = append(w.secrets, w.authorization.password)
+	w.secrets = slices.Concat(w.secrets, []string{w.authorization.password}, proxySecrets())
 	w.client = &http.Client{Transport: watch, CheckRedirect: w.follow}
 	return w, nil
 }
@@ -126,7 +127,7 @@ func (c *connections) closeIdle() {
 
 // connections makes new pools only when the certificates have changed.
 func (o *httpOrigin) connections(found credentials) (*connections, error) {
-	ca, err := o.readCA(found)
+	ca, err := readCA(o.caFile, found)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +137,7 @@ func (o *httpOrigin) connections(found credentials) (*connections, error) {
 	if o.conns != nil && trusts == o.trusts {
 		return o.conns, nil
 	}
-	config, err := tlsConfig(ca, o.caName(), found)
+	config, err := tlsConfig(ca, caName(o.caFile), found)
 	if err != nil {
 		return nil, err
 	}
@@ -149,22 +150,22 @@ func (o *httpOrigin) connections(found credentials) (*connections, error) {
 	return o.conns, nil
 }
 
-func (o *httpOrigin) caName() string {
-	if o.caFile != "" {
-		return "the CA file " + o.caFile
+func caName(file string) string {
+	if file != "" {
+		return "the CA file " + file
 	}
 	return "ca.crt of the credentials"
 }
 
 // readCA is "" for none, and otherwise never: an empty file is a mistake.
-func (o *httpOrigin) readCA(found credentials) (string, error) {
-	if o.caFile == "" {
+func readCA(file string, found credentials) (string, error) {
+	if file == "" {
 		return found[keyCA], nil
 	}
-	ca, err := readBounded(o.caFile, maxCABytes)
+	ca, err := readBounded(file, maxCABytes)
 	if err != nil {
 		return "", unreachable(
-			fmt.Sprintf("the CA file %s cannot be read (%s)", o.caFile, osReason(err)),
+			fmt.Sprintf("the CA file %s cannot be read (%s)", file, osReason(err)),
 			"mount it or correct its path")
 	}
 	return string(ca) + "\n", nil
@@ -194,7 +195,8 @@ func tlsConfig(ca, caName string, found credentials) (*tls.Config, error) {
 
 func newConnections(config *tls.Config) *http.Transport {
 	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
+		Proxy:                  ofRequest,
+		OnProxyConnectResponse: checkConnect,
 		DialContext:            (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    10 * time.Second,

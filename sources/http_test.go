@@ -6,11 +6,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -238,6 +240,56 @@ func TestEndlessListOfBranchesIsRefused(t *testing.T) {
 		}
 	})
 	refused(t, open(t, sources.Config{URL: srv.repo()}), sources.ErrTooLarge, "answer is larger than allowed")
+}
+
+// Nor is an endless answer read that is no pack: a list in protocol 2, and the report of
+// a push.
+func TestEndlessAnswerWithoutAPackIsRefusedEarly(t *testing.T) {
+	for name, tc := range map[string]struct {
+		service, greeting, line string
+		ask                     func(url string) error
+	}{
+		"list": {"upload", "000eversion 2\n000cls-refs\n0000", "0040" + strings.Repeat("1", 40) + " refs/heads/another\n", func(url string) error {
+			_, err := open(t, sources.Config{URL: url}).Fetch(t.Context())
+			return err
+		}},
+		"report": {"receive", "0000", "0018ok refs/heads/other\n", func(url string) error {
+			p, err := sources.NewPublisher(sources.PublishConfig{URL: url, Owner: "test"})
+			if err == nil {
+				_, err = p.Publish(t.Context(), sources.Publication{Subject: "s", Files: []sources.File{{Path: "a", Data: []byte("a")}}})
+			}
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := serve(t, newUpstream(t))
+			var sent atomic.Int64
+			srv.first(func(w http.ResponseWriter, r *http.Request) bool {
+				if !strings.Contains(r.URL.RequestURI(), tc.service) { // nothing is read before the push
+					return false
+				}
+				w.Header().Set("Content-Type", "application/x-git-answer")
+				if r.Method == http.MethodGet {
+					_, _ = w.Write([]byte(tc.greeting))
+					return true
+				}
+				_, _ = io.Copy(io.Discard, r.Body)
+				for lines := []byte(strings.Repeat(tc.line, 1000)); ; {
+					n, err := w.Write(lines)
+					sent.Add(int64(n))
+					if err != nil {
+						return true
+					}
+				}
+			})
+			if err := tc.ask(srv.repo()); !errors.Is(err, sources.ErrTooLarge) {
+				t.Errorf("got error %v", err)
+			}
+			if n := sent.Load(); n > 24<<20 {
+				t.Errorf("%d bytes were read", n)
+			}
+		})
+	}
 }
 
 func TestServerDownIsAnErrorUntilItIsBack(t *testing.T) {

@@ -107,8 +107,10 @@ func (w *httpWire) post(ctx context.Context, request []byte) (io.ReadCloser, err
 	return res.Body, nil
 }
 
-// errRefused is for an answer that is not Git's; the exchange knows more.
-var errRefused = errors.New("the request is refused")
+// refusedError is for an answer that is not Git's; the exchange knows more.
+type refusedError struct{ status int }
+
+func (*refusedError) Error() string { return "the request is refused" }
 
 func (w *httpWire) do(req *http.Request) (*http.Response, error) {
 	req.Header.Set("User-Agent", "git/quorate")
@@ -125,7 +127,7 @@ func (w *httpWire) do(req *http.Request) (*http.Response, error) {
 	}
 	if res.StatusCode < 200 || res.StatusCode > 299 || !w.watch.isGit {
 		res.Body.Close()
-		return nil, errRefused
+		return nil, &refusedError{res.StatusCode}
 	}
 	return res, nil
 }

@@ -33,6 +33,8 @@ const (
 	maxDepth = 256
 	// maxRefsBytes bounds the list of branches and tags: some 120,000 of them.
 	maxRefsBytes = 8 * mib
+	// maxReportBytes bounds the report of a push, with the remarks of the server's hooks.
+	maxReportBytes = mib
 	// maxRefusalBytes is how much is read of an answer that is not a success.
 	maxRefusalBytes = 4 * kib
 	// maxSecretBytes bounds a password, a token, or a user name.

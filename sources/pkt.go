@@ -86,6 +86,7 @@ func (m *message) delim() { m.WriteString("0001") }
 // remarks.
 type sideband struct {
 	packets *pktReader
+	first   []byte // a packet that has been read already; nil for none
 	left    []byte
 	ended   bool
 	// remarks of the server are kept here; nil for nowhere.
@@ -115,7 +116,7 @@ func (s *sideband) more() error {
 	if s.ended {
 		return io.EOF
 	}
-	kind, data, err := s.packets.next()
+	kind, data, err := s.next()
 	switch {
 	case err != nil:
 		return err
@@ -125,10 +126,22 @@ func (s *sideband) more() error {
 		return errors.New("it has an empty packet in its pack")
 	case data[0] == bandPack:
 		s.left = data[1:]
-	case data[0] == bandRemarks && s.remarks != nil:
-		_, _ = s.remarks.Write(data[1:])
+	case data[0] == bandRemarks:
+		if s.remarks != nil {
+			_, _ = s.remarks.Write(data[1:])
+		}
 	case data[0] == bandError:
 		return serverSaid(data[1:])
+	default:
+		return errors.New("it has something else among its pack")
 	}
 	return nil
+}
+
+func (s *sideband) next() (kind int, data []byte, err error) {
+	if data = s.first; data != nil {
+		s.first = nil
+		return pktData, data, nil
+	}
+	return s.packets.next()
 }

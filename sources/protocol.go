@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -17,14 +18,14 @@ type hello struct {
 	refs map[string]plumbing.Hash // nil in protocol 2
 }
 
-// can reports whether a server lists a word behind a capability of protocol 2, or
+// fetches reports whether a server lists a word behind the fetch of protocol 2, or
 // has the capability of protocol 0.
-func (h hello) can(command, word string) bool {
+func (h hello) fetches(word string) bool {
 	if !h.v2 {
 		_, has := h.caps[word]
 		return has
 	}
-	for w := range strings.FieldsSeq(h.caps[command]) {
+	for w := range strings.FieldsSeq(h.caps["fetch"]) {
 		if w == word {
 			return true
 		}
@@ -172,13 +173,7 @@ func (h hello) fetchRequest(w want) []byte {
 		return h.fetchV2(w)
 	}
 	m := &message{}
-	caps := []string{"agent=quorate"}
-	for _, c := range []string{"ofs-delta", "side-band-64k", "no-progress", "shallow", "filter"} {
-		if h.can("fetch", c) {
-			caps = append(caps, c)
-		}
-	}
-	m.line("want %s %s", w.commit, strings.Join(caps, " "))
+	m.line("%s", strings.Join(append([]string{"want", w.commit.String()}, h.announced()...), " "))
 	if w.shallow {
 		m.line("deepen 1")
 	}
@@ -192,6 +187,34 @@ func (h hello) fetchRequest(w want) []byte {
 	m.line("done")
 	return m.Bytes()
 }
+
+// announced is what a request of protocol 0 may use of what the server offers. Azure
+// DevOps refuses one without multi_ack (TF401041), although a single have needs none.
+func (h hello) announced() []string {
+	var caps []string
+	for _, c := range []string{multiAckDetailed, multiAck, "ofs-delta", "side-band-64k", "no-progress", "shallow", "filter"} {
+		switch {
+		case !h.fetches(c):
+		case c == multiAck && h.fetches(multiAckDetailed): // one excludes the other
+		default:
+			caps = append(caps, c)
+		}
+	}
+	return h.withAgent(caps)
+}
+
+// withAgent adds quorate's name where the server wants to know it.
+func (h hello) withAgent(caps []string) []string {
+	if _, has := h.caps["agent"]; has {
+		caps = append(caps, "agent=quorate")
+	}
+	return caps
+}
+
+const (
+	multiAck         = "multi_ack"
+	multiAckDetailed = "multi_ack_detailed"
+)
 
 func (h hello) fetchV2(w want) []byte {
 	m := h.command("fetch")
@@ -226,14 +249,55 @@ func (h hello) packIn(r io.Reader, w want) (io.Reader, error) {
 			}
 		}
 	}
-	if _, _, err := packets.next(); err != nil { // NAK, or ACK and what is had
+	if !h.fetches("side-band-64k") {
+		return r, lastAck(packets)
+	}
+	first, err := afterAcks(packets)
+	if err != nil {
 		return nil, err
 	}
-	if !h.can("fetch", "side-band-64k") {
-		return r, nil
-	}
-	return &sideband{packets: packets}, nil
+	return &sideband{packets: packets, first: first}, nil
 }
+
+// lastAck reads what a server says of the commits that are had, up to its last word:
+// NAK, or an ACK without an addition. With multi_ack each common commit has a line
+// of its own before it.
+func lastAck(packets *pktReader) error {
+	for {
+		kind, text, err := packets.line()
+		switch {
+		case err != nil:
+			return err
+		case kind != pktData || !isAck(text):
+			return errNoPack
+		case text == nak || len(strings.Fields(text)) == 2:
+			return nil
+		}
+	}
+}
+
+// afterAcks does the same where the pack comes in packets. It goes by these, which
+// no ACK can be taken for: servers differ in how many lines they write.
+func afterAcks(packets *pktReader) ([]byte, error) {
+	for acks := 0; ; acks++ {
+		kind, data, err := packets.next()
+		switch {
+		case err != nil:
+			return nil, err
+		case isAck(string(bytes.TrimSuffix(data, []byte("\n")))):
+		case kind != pktData || acks == 0:
+			return nil, errNoPack
+		default:
+			return data, nil
+		}
+	}
+}
+
+const nak = "NAK"
+
+func isAck(text string) bool { return text == nak || strings.HasPrefix(text, "ACK ") }
+
+var errNoPack = errors.New("it has no pack")
 
 // packV2 leaves out the sections in front of the pack.
 func packV2(packets *pktReader) (io.Reader, error) {
@@ -245,7 +309,7 @@ func packV2(packets *pktReader) (io.Reader, error) {
 		case kind == pktData && text == "packfile":
 			return &sideband{packets: packets}, nil
 		case kind == pktFlush:
-			return nil, errors.New("it has no pack")
+			return nil, errNoPack
 		}
 	}
 }

@@ -31,9 +31,10 @@ type PublishConfig struct {
 	// Compact is after how many commits the history is squashed into one. Default
 	// 500, and never below 0.
 	Compact int
-	// Auth, CAFile, Timeout and Limits are as in Config.
+	// Auth, CAFile, SSHJump, Timeout and Limits are as in Config.
 	Auth    Auth
 	CAFile  string
+	SSHJump string
 	Timeout time.Duration
 	Limits  Limits
 }
@@ -107,9 +108,12 @@ func NewPublisher(c PublishConfig) (*Publisher, error) {
 		return nil, errors.New("status branch: it needs an owner on one line, and no negative number of commits")
 	}
 	c.Compact, c.Timeout, c.Limits = cmp.Or(c.Compact, 500), cmp.Or(c.Timeout, 2*time.Minute), c.Limits.withDefaults()
+	to, err := newOrigin(where, Config{Auth: c.Auth, CAFile: c.CAFile, SSHJump: c.SSHJump, Limits: c.Limits})
+	if err != nil {
+		return nil, err
+	}
 	return &Publisher{
-		config: c, ref: ref, author: author, during: fmt.Sprintf("publish on branch %s of %s", c.Branch, where),
-		origin: newOrigin(where, Config{Auth: c.Auth, CAFile: c.CAFile, Limits: c.Limits}),
+		config: c, origin: to, ref: ref, author: author, during: fmt.Sprintf("publish on branch %s of %s", c.Branch, where),
 	}, nil
 }
 

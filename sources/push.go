@@ -50,7 +50,7 @@ func pushOver(ctx context.Context, w wire, u update) error {
 	}
 	defer answer.Close()
 	said := &remarks{}
-	report, err := readReport(answer, greeting, said)
+	report, err := readReport(&bounded{r: answer, left: maxReportBytes}, greeting, said)
 	if err != nil {
 		return w.explain(err)
 	}
@@ -59,7 +59,7 @@ func pushOver(ctx context.Context, w wire, u update) error {
 
 // request is the update in Git's words.
 func (u update) request(greeting hello) ([]byte, error) {
-	caps := []string{"report-status", "agent=quorate"}
+	caps := greeting.withAgent([]string{"report-status"})
 	if _, has := greeting.caps["side-band-64k"]; has {
 		caps = append(caps, "side-band-64k")
 	}

@@ -41,6 +41,9 @@ type Config struct {
 	// CAFile holds PEM certificates that are trusted besides the system's, for
 	// https. It is read again for each fetch, and goes before Auth's.
 	CAFile string
+	// SSHJump is an SSH server to go through, user@host or user@host:port, as in
+	// OpenSSH's ProxyJump; empty for none. It is for ssh.
+	SSHJump string
 	// Timeout bounds one fetch, besides its context. Default two minutes.
 	Timeout time.Duration
 	// Limits bound what is read.
@@ -121,8 +124,12 @@ func New(cfg Config) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
+	from, err := newOrigin(where, cfg)
+	if err != nil {
+		return nil, err
+	}
 	return &Repository{
-		origin:  newOrigin(where, cfg),
+		origin:  from,
 		where:   where.String(),
 		source:  nameOf(where, ref, dir),
 		ref:     ref,
@@ -157,19 +164,18 @@ func nameOf(where location, ref reference, dir string) string {
 	return name
 }
 
-func newOrigin(where location, cfg Config) origin {
+func newOrigin(where location, cfg Config) (origin, error) {
+	jump, err := parseJump(cfg.SSHJump, where.remote)
+	limits := cfg.Limits.withDefaults()
 	switch {
+	case err != nil:
+		return nil, err
 	case where.remote == nil:
-		return diskOrigin{dir: where.dir}
+		return diskOrigin{dir: where.dir}, nil
 	case where.remote.Scheme == "ssh":
-		return &sshOrigin{url: where.remote, path: where.sshPath, auth: cfg.Auth, limits: cfg.Limits.withDefaults()}
+		return &sshOrigin{url: where.remote, path: where.sshPath, auth: cfg.Auth, caFile: cfg.CAFile, jump: jump, limits: limits}, nil
 	}
-	return &httpOrigin{
-		url:    where.remote,
-		auth:   cfg.Auth,
-		caFile: cfg.CAFile,
-		limits: cfg.Limits.withDefaults(),
-	}
+	return &httpOrigin{url: where.remote, auth: cfg.Auth, caFile: cfg.CAFile, limits: limits}, nil
 }
 
 // cleanPath gives the watched path the form of Git's own, "" for the root.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -65,7 +66,7 @@ func (s *packSession) refs(ctx context.Context, prefix string) (map[string]plumb
 		return nil, s.wire.explain(err)
 	}
 	defer answer.Close()
-	refs, err := readList(answer)
+	refs, err := readList(&bounded{r: answer, left: maxRefsBytes})
 	if err != nil {
 		return nil, s.wire.explain(err)
 	}
@@ -127,10 +128,19 @@ func (s *packSession) fetch(ctx context.Context, w want) (objects, error) {
 	if err != nil {
 		return objects{}, s.wire.explain(err)
 	}
-	if !greeting.can("fetch", "filter") {
+	if !greeting.fetches("filter") {
 		w.filter = ""
 	}
-	raw, err := s.download(ctx, greeting, w)
+	pack, err := s.begin(ctx, greeting, w)
+	if w.filter != "" && !greeting.v2 && ctx.Err() == nil && isRefused(err) {
+		// Azure DevOps offers filters and refuses the one by size.
+		w.filter = ""
+		pack, err = s.begin(ctx, greeting, w)
+	}
+	if err != nil {
+		return objects{}, s.wire.explain(notOurs(err, w.commit))
+	}
+	raw, err := s.download(pack)
 	if err != nil {
 		return objects{}, err
 	}
@@ -144,16 +154,25 @@ func (s *packSession) fetch(ctx context.Context, w want) (objects, error) {
 	return objects{EncodedObjectStorer: stored, withoutLarge: w.filter != ""}, nil
 }
 
-func (s *packSession) download(ctx context.Context, greeting hello, w want) ([]byte, error) {
+// begin asks for a pack, up to its first byte.
+func (s *packSession) begin(ctx context.Context, greeting hello, w want) (io.ReadCloser, error) {
 	answer, err := s.wire.ask(ctx, greeting.fetchRequest(w))
 	if err != nil {
-		return nil, s.wire.explain(err)
+		return nil, err
 	}
-	defer answer.Close()
 	pack, err := greeting.packIn(answer, w)
 	if err != nil {
-		return nil, s.wire.explain(notOurs(err, w.commit))
+		answer.Close()
+		return nil, err
 	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{pack, answer}, nil
+}
+
+func (s *packSession) download(pack io.ReadCloser) ([]byte, error) {
+	defer pack.Close()
 	raw, err := io.ReadAll(io.LimitReader(pack, s.limits.PackBytes+1))
 	if err != nil {
 		return nil, s.wire.explain(err)
@@ -164,10 +183,24 @@ func (s *packSession) download(ctx context.Context, greeting hello, w want) ([]b
 	return raw, nil
 }
 
+// isRefused reports whether a server may have refused the request for what it asks for:
+// by the status of an answer that has one, in its own words, or by ending.
+func isRefused(err error) bool {
+	var refused *refusedError
+	var said *serverError
+	switch {
+	case errors.As(err, &refused):
+		return refused.status == http.StatusBadRequest || refused.status == http.StatusInternalServerError || refused.status == http.StatusNotImplemented
+	case errors.As(err, &said):
+		return !isNotOurs(said)
+	}
+	return errors.Is(err, io.ErrUnexpectedEOF)
+}
+
 // notOurs is the answer to a want of a commit that is not there.
 func notOurs(err error, commit plumbing.Hash) error {
 	var said *serverError
-	if errors.As(err, &said) && strings.Contains(said.text, "not our ref") {
+	if errors.As(err, &said) && isNotOurs(said) {
 		return &failure{
 			why:   "the repository has no commit " + commit.String() + ", or does not give it",
 			next:  "push it, or name another one",
@@ -176,3 +209,5 @@ func notOurs(err error, commit plumbing.Hash) error {
 	}
 	return err
 }
+
+func isNotOurs(said *serverError) bool { return strings.Contains(said.text, "not our ref") }

@@ -1,8 +1,8 @@
 package sources
 
 import (
-	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -20,6 +20,8 @@ type sshOrigin struct {
 	url    *url.URL
 	path   string
 	auth   Auth
+	caFile string    // for a proxy that is reached over TLS
+	jump   *jumpHost // nil for none
 	limits Limits
 }
 
@@ -47,16 +49,27 @@ func (o *sshOrigin) wire(ctx context.Context, with service) (*sshWire, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := o.config(found)
+	hops, err := o.hops(found)
 	if err != nil {
 		return nil, err
 	}
-	return &sshWire{origin: o, service: with, config: config, secrets: found.secrets()}, nil
+	return &sshWire{
+		origin: o, service: with, hops: hops, secrets: append(found.secrets(), proxySecrets()...),
+		dialer: dialer{Dialer: net.Dialer{Timeout: dialTimeout}, trust: func() (*tls.Config, error) { return o.trust(found) }},
+	}, nil
 }
 
-// config is how to log in. There is no way around known_hosts: without it
-// a machine in the middle could decide what is desired.
-func (o *sshOrigin) config(found credentials) (*ssh.ClientConfig, error) {
+// trust is for a proxy. No client certificate is shown to it.
+func (o *sshOrigin) trust(found credentials) (*tls.Config, error) {
+	ca, err := readCA(o.caFile, found)
+	if err != nil {
+		return nil, err
+	}
+	return tlsConfig(ca, caName(o.caFile), nil)
+}
+
+// hops are the servers to log in at, one after the other.
+func (o *sshOrigin) hops(found credentials) ([]sshHop, error) {
 	if found.sshKey() == "" {
 		return nil, unauthenticated("there is no SSH key among the credentials", "add it as identity or ssh-privatekey")
 	}
@@ -64,44 +77,40 @@ func (o *sshOrigin) config(found credentials) (*ssh.ClientConfig, error) {
 		return nil, unauthenticated("there are no known_hosts among the credentials, and no server is believed without its key",
 			"add what ssh-keyscan prints for the server, after comparing it with what its operator publishes")
 	}
-	signer, err := sshSigner(found)
-	if err != nil {
-		return nil, err
-	}
 	hosts, err := readKnownHosts(found[keyKnownHosts])
 	if err != nil {
 		return nil, err
 	}
-	algorithms := hosts.HostKeyAlgorithms(o.address())
-	if len(algorithms) == 0 {
-		return nil, unauthenticated("known_hosts has no key of "+o.address(), "add it")
+	signer, err := sshSigner("SSH key", found.sshKey(), found[keyPassword])
+	if err != nil {
+		return nil, err
 	}
-	return &ssh.ClientConfig{
-		User:              o.url.User.Username(),
-		Auth:              []ssh.AuthMethod{ssh.PublicKeys(signer)},
-		HostKeyCallback:   hosts.HostKeyCallback(),
-		HostKeyAlgorithms: algorithms,
-		ClientVersion:     "SSH-2.0-quorate",
-	}, nil
-}
-
-func (o *sshOrigin) address() string {
-	return net.JoinHostPort(o.url.Hostname(), cmp.Or(o.url.Port(), "22"))
+	last, err := newHop("the server", o.url.User.Username(), sshAddress(o.url), signer, hosts)
+	if err != nil || o.jump == nil {
+		return []sshHop{last}, err
+	}
+	if found[keyJumpIdentity] != "" {
+		if signer, err = sshSigner("SSH key "+keyJumpIdentity, found[keyJumpIdentity], found[keyPassword]); err != nil {
+			return nil, err
+		}
+	}
+	first, err := newHop("the jump host", o.jump.user, o.jump.address, signer, hosts)
+	return []sshHop{first, last}, err
 }
 
 // sshSigner reports of a bad key no more than that it is bad.
-func sshSigner(found credentials) (ssh.Signer, error) {
-	key := []byte(found.sshKey() + "\n")
+func sshSigner(name, text, passphrase string) (ssh.Signer, error) {
+	key := []byte(text + "\n")
 	signer, err := ssh.ParsePrivateKey(key)
 	var locked *ssh.PassphraseMissingError
 	if errors.As(err, &locked) {
-		if found[keyPassword] == "" {
-			return nil, unauthenticated("the SSH key has a passphrase", "add it as password")
+		if passphrase == "" {
+			return nil, unauthenticated("the "+name+" has a passphrase", "add it as password")
 		}
-		signer, err = ssh.ParsePrivateKeyWithPassphrase(key, []byte(found[keyPassword]))
+		signer, err = ssh.ParsePrivateKeyWithPassphrase(key, []byte(passphrase))
 	}
 	if err != nil {
-		return nil, unauthenticated("the SSH key cannot be read, or its passphrase is another one", "give a private key in OpenSSH's or PEM format")
+		return nil, unauthenticated("the "+name+" cannot be read, or its passphrase is another one", "give a private key in OpenSSH's or PEM format")
 	}
 	return signer, nil
 }

@@ -30,6 +30,15 @@ func (s *sshServer) repo() string {
 // protocol 0.
 func serveSSH(tb testing.TB, u *upstream, old bool) *sshServer {
 	tb.Helper()
+	if old {
+		return serveSSHWith(tb, u, "")
+	}
+	return serveSSHWith(tb, u, "AcceptEnv GIT_PROTOCOL\n")
+}
+
+// serveSSHWith starts sshd with more in its configuration.
+func serveSSHWith(tb testing.TB, u *upstream, config string) *sshServer {
+	tb.Helper()
 	me, err := user.Current()
 	if err != nil {
 		tb.Fatal(err)
@@ -46,10 +55,6 @@ func serveSSH(tb testing.TB, u *upstream, old bool) *sshServer {
 	s.address = listener.Addr().String()
 	listener.Close()
 	s.knowHost(tb, "host.pub")
-	accept := "AcceptEnv GIT_PROTOCOL"
-	if old {
-		accept = ""
-	}
 	s.start(tb, fmt.Sprintf(`ListenAddress %s
 HostKey %s/host
 AuthorizedKeysFile %s/authorized
@@ -58,8 +63,7 @@ StrictModes no
 UsePAM no
 PasswordAuthentication no
 LogLevel ERROR
-%s
-`, s.address, s.dir, s.dir, accept))
+%s`, s.address, s.dir, s.dir, config))
 	return s
 }
 
@@ -176,11 +180,7 @@ func TestSSHWantsAKeyAndKnownHosts(t *testing.T) {
 
 func copyFile(tb testing.TB, from, to string) {
 	tb.Helper()
-	text, err := os.ReadFile(from)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	write(tb, to, string(text))
+	write(tb, to, readFile(tb, from))
 }
 
 // The deadline holds for a server that takes the connection and says nothing,

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -21,10 +21,12 @@ import (
 type sshWire struct {
 	origin  *sshOrigin
 	service service
-	config  *ssh.ClientConfig
+	dialer  dialer
+	hops    []sshHop
 	secrets []string
 
-	client  *ssh.Client
+	conn    net.Conn
+	clients []*ssh.Client // one for each hop
 	stop    func() bool
 	process *sshProcess
 	met     hello
@@ -70,34 +72,50 @@ func (w *sshWire) ask(ctx context.Context, request []byte) (io.ReadCloser, error
 	return io.NopCloser(&bounded{r: w.process.out, left: answerBytes(w.origin.limits)}), nil
 }
 
-// connect dials and logs in. The end of the context closes the connection,
-// which ends whatever waits for it.
+// connect dials and logs in, at each hop through the one before. The end of the context
+// closes the connection, which ends whatever waits for it.
 func (w *sshWire) connect(ctx context.Context) error {
-	if w.client != nil {
+	if w.conn != nil {
 		return nil
 	}
-	address := w.origin.address()
-	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
+	conn, err := w.dialer.dial(ctx, w.hops[0].address)
 	if err != nil {
 		return err
 	}
-	w.stop = context.AfterFunc(ctx, func() { conn.Close() })
+	w.conn, w.stop = conn, context.AfterFunc(ctx, func() { conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(dialTimeout))
-	client, channels, requests, err := ssh.NewClientConn(conn, address, w.config)
-	if err != nil {
-		w.stop()
-		conn.Close()
-		return err
+	for _, hop := range w.hops {
+		if err := w.login(hop); err != nil {
+			w.close()
+			return err
+		}
 	}
-	_ = conn.SetDeadline(time.Time{})
-	w.client = ssh.NewClient(client, channels, requests)
+	return conn.SetDeadline(time.Time{})
+}
+
+func (w *sshWire) login(hop sshHop) error {
+	conn := w.conn
+	if len(w.clients) > 0 {
+		var err error
+		if conn, err = w.last().Dial("tcp", hop.address); err != nil {
+			return unreachable(fmt.Sprintf("the jump host does not connect to %s (%s)", hop.address, w.clean(err.Error())), "check the URL, and that the jump host forwards TCP connections there")
+		}
+	}
+	client, channels, requests, err := ssh.NewClientConn(conn, hop.address, hop.config)
+	if err != nil {
+		return hop.explain(err, w.service.deed()+" the repository")
+	}
+	w.clients = append(w.clients, ssh.NewClient(client, channels, requests))
 	return nil
 }
+
+// last is the connection to Git's server, or to the one before it.
+func (w *sshWire) last() *ssh.Client { return w.clients[len(w.clients)-1] }
 
 // start begins the service. A server that lets no variable through speaks
 // protocol 0, which works as well.
 func (w *sshWire) start() (*sshProcess, error) {
-	session, err := w.client.NewSession()
+	session, err := w.last().NewSession()
 	if err != nil {
 		return nil, err
 	}
@@ -141,29 +159,25 @@ func (p *sshProcess) await() {
 func (w *sshWire) clean(text string) string { return scrub(text, w.secrets) }
 
 func (w *sshWire) close() {
-	if w.client == nil {
+	if w.conn == nil {
 		return
 	}
 	w.stop()
-	_ = w.client.Close()
+	for _, client := range slices.Backward(w.clients) {
+		_ = client.Close()
+	}
+	_ = w.conn.Close()
+	w.conn, w.clients = nil, nil
 }
 
 // explain uses what the server said besides its answer, if anything.
 func (w *sshWire) explain(err error) error {
 	var known *failure
-	var key *ssh.ServerAuthError
 	switch {
 	case errors.As(err, &known):
 		return err
 	case errors.Is(err, errOverflow):
 		return tooMuch("the server's answer is larger than allowed")
-	case knownhosts.IsHostKeyChanged(err):
-		return unauthenticated("the server's key is not the one in known_hosts",
-			"the connection may be intercepted: compare it with what the server's operator publishes, and correct known_hosts if it was renewed")
-	case knownhosts.IsHostUnknown(err):
-		return unauthenticated("known_hosts has no key of "+w.origin.address(), "add it")
-	case errors.As(err, &key), strings.Contains(err.Error(), "unable to authenticate"):
-		return unauthenticated("the server does not accept the SSH key of user "+w.config.User, "check that the key is valid and may "+w.service.deed()+" the repository")
 	case w.process == nil:
 		return unreachable(scrub(err.Error(), w.secrets), "check the URL, the network and the server")
 	}

@@ -109,6 +109,7 @@ func TestNothingThatIsPrintedHoldsASecret(t *testing.T) {
 		"bearer":     {"bearerToken": planted},
 		"app":        {"githubAppID": "1", "githubAppInstallationID": "2", "githubAppPrivateKey": planted},
 		"SSH key":    {"identity": planted, "known_hosts": "h " + planted, "password": planted},
+		"jump key":   {"identity": planted, "known_hosts": "h " + planted, "jumpIdentity": planted},
 		"cert":       {"tls.crt": planted, "tls.key": planted},
 		"two kinds":  {"password": planted, "bearerToken": planted},
 		"known host": {"identity": planted, "password": planted},

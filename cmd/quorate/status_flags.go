@@ -69,7 +69,7 @@ func (f *statusFlags) open(repository repositoryFlags, kube func() (kubernetes.I
 		return nil, err
 	}
 	c := f.config
-	c.URL, c.CAFile, c.Timeout, c.Limits = read.URL, read.CAFile, read.Timeout, read.Limits
+	c.URL, c.CAFile, c.SSHJump, c.Timeout, c.Limits = read.URL, read.CAFile, read.SSHJump, read.Timeout, read.Limits
 	secret := f.secret
 	if c.Auth.Dir == "" && secret == "" {
 		c.Auth, secret = read.Auth, repository.secret

@@ -30,3 +30,16 @@ func TestStatusFlagsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// The branch is written by the way that the repository is read.
+func TestStatusBranchIsReachedAsTheRepositoryIs(t *testing.T) {
+	read := repositoryFlags{config: sources.Config{URL: "ssh://git@example.com/r", SSHJump: "me@jump", CAFile: "/ca", Timeout: time.Second, Auth: sources.Auth{Dir: "/d"}}}
+	status := statusFlags{mode: statusBranch, interval: time.Minute, config: sources.PublishConfig{Branch: "s"}}
+	got, err := status.open(read, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := got.Publish; p.URL != read.config.URL || p.SSHJump != "me@jump" || p.CAFile != "/ca" || p.Timeout != time.Second || p.Auth.Dir != "/d" {
+		t.Errorf("got %+v", p)
+	}
+}

@@ -57,12 +57,12 @@ type bench struct {
 	daemon  *lab.Daemon
 	version string
 
-	noop           noop
-	polls, commits []reading
-	page, metrics  []reading
-	files          files
-	year           []year
-	backups        backups
+	noop                    noop
+	polls, fetches, commits []reading
+	page, metrics           []reading
+	files                   files
+	year                    []year
+	backups                 backups
 	// small and large are the rolls of a cluster with few keys, and of one with so many as
 	// keys says; 0 for none.
 	small, large contest

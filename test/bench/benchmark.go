@@ -20,7 +20,7 @@ type result struct {
 // benchmarks are those that are part of the table, each with its package.
 func benchmarks() map[string]string {
 	return map[string]string{
-		noOpPass: "./reconciler", unchangedBranch: "./sources", newCommit: "./sources", yearOfStatus: "./cmd/quorate/internal/publish",
+		noOpPass: "./reconciler", unchangedBranch: "./sources", firstFetch: "./sources", newCommit: "./sources", yearOfStatus: "./cmd/quorate/internal/publish",
 		fleetPage: "./cmd/quorate/internal/page", scrape: "./reconciler/report",
 	}
 }

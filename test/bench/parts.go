@@ -19,7 +19,10 @@ func (b *bench) parts() []part {
 	return []part{
 		{"noop", "measuring a pass over 1,000 clusters at rest", into(&b.noop, measureNoop), b.printNoop},
 		{"polls", "polling a branch that has not moved", into(&b.polls, readingsOf(unchangedBranch, unchangedTimes)), func(out io.Writer) {
-			printReadings(out, fmt.Sprintf("a poll of a branch that has not moved, mean of %d:", unchangedTimes), b.polls)
+			printReadings(out, fmt.Sprintf("a poll of a branch that has not moved, median of %d:", unchangedTimes), b.polls)
+		}},
+		{"fetches", "fetching a branch of 100 files at first", into(&b.fetches, readingsOf(firstFetch, firstFetchTimes)), func(out io.Writer) {
+			printReadings(out, fmt.Sprintf("a first fetch of 100 files, median of %d:", firstFetchTimes), b.fetches)
 		}},
 		{"commits", "reading new commits of up to 10,000 files", into(&b.commits, readingsOf(newCommit, newCommitTimes)), func(out io.Writer) {
 			printReadings(out, fmt.Sprintf("a new commit, mean of %d:", newCommitTimes), b.commits)
