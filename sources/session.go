@@ -52,7 +52,7 @@ type packSession struct {
 func (s *packSession) close() { s.wire.close() }
 
 // refs are the references with a prefix, by their full names.
-func (s *packSession) refs(ctx context.Context, prefix string) (map[string]plumbing.Hash, error) {
+func (s *packSession) refs(ctx context.Context, prefix string) (map[string]target, error) {
 	greeting, err := s.wire.greet(ctx)
 	if err != nil {
 		return nil, s.wire.explain(err)
@@ -69,18 +69,21 @@ func (s *packSession) refs(ctx context.Context, prefix string) (map[string]plumb
 	if err != nil {
 		return nil, s.wire.explain(err)
 	}
-	return refs, nil
+	return peeled(refs, prefix), nil
 }
+
+// peeledSuffix is behind the name of a tag with a message where a list has what it names.
+const peeledSuffix = "^{}"
 
 // peeled picks references out of a whole list, which has what a tag with a
 // message names behind it.
-func peeled(all map[string]plumbing.Hash, prefix string) map[string]plumbing.Hash {
-	refs := map[string]plumbing.Hash{}
+func peeled(all map[string]plumbing.Hash, prefix string) map[string]target {
+	refs := map[string]target{}
 	for name, hash := range all {
-		if strings.HasPrefix(name, prefix) && !strings.HasSuffix(name, "^{}") {
-			refs[name] = hash
-			if commit, has := all[name+"^{}"]; has {
-				refs[name] = commit
+		if strings.HasPrefix(name, prefix) && !strings.HasSuffix(name, peeledSuffix) {
+			refs[name] = target{object: hash, commit: hash}
+			if commit, has := all[name+peeledSuffix]; has {
+				refs[name] = target{object: hash, commit: commit}
 			}
 		}
 	}

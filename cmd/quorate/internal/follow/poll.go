@@ -225,7 +225,7 @@ func (p *Poller) poll(ctx context.Context, target Target) error {
 // acceptHead reads the head, and stores and applies it if it is new.
 func (p *Poller) acceptHead(ctx context.Context, target Target, given Approval) error {
 	inForce := p.commit()
-	trust := sources.Trust{Applied: inForce, Approved: given.at(inForce)}
+	trust := sources.Trust{Applied: inForce, Tag: p.tag(), Approved: given.at(inForce)}
 	began := time.Now()
 	s, err := p.repository.FetchAfter(ctx, trust)
 	p.fetches.Observe(time.Since(began).Seconds())
@@ -233,7 +233,7 @@ func (p *Poller) acceptHead(ctx context.Context, target Target, given Approval) 
 	case err != nil:
 		return err
 	case s.Commit == inForce:
-		if p.inForce.Load() {
+		if p.inForce.Load() && s.Tag == trust.Tag {
 			return nil
 		}
 		s.Signer = p.accepted.snapshot.Signer // it was verified when it was accepted, and not again
@@ -246,7 +246,8 @@ func (p *Poller) acceptHead(ctx context.Context, target Target, given Approval) 
 		p.tooManyChanges.head, p.tooManyChanges.err = sources.Head{Commit: s.Commit, Subject: s.Subject, Author: s.Author, When: s.When}, err
 		return err
 	}
-	if s.Commit != inForce && s.Commit == trust.Approved {
+	approved := s.Commit == trust.Approved && (s.Commit != inForce || s.Tag != trust.Tag)
+	if approved {
 		next.approval = given
 	}
 	whole, err := p.store.save(ctx, next)
@@ -256,7 +257,7 @@ func (p *Poller) acceptHead(ctx context.Context, target Target, given Approval) 
 	if !whole {
 		p.log.Warn("files too large to save: a restart while Git is unreachable waits until it is reachable", "commit", s.Commit)
 	}
-	if s.Commit != inForce && next.approval.To != "" {
+	if approved {
 		p.log.Warn("approval used", "approval", next.approval.String(), "by", next.approval.By)
 	}
 	if p.accepted == nil || !p.inForce.Load() || s.Tree != p.accepted.snapshot.Tree {
@@ -321,6 +322,14 @@ func (p *Poller) commit() string {
 		return ""
 	}
 	return p.accepted.snapshot.Commit
+}
+
+// tag returns the tag by which that commit was accepted; none where that is not known.
+func (p *Poller) tag() sources.Tag {
+	if p.accepted == nil {
+		return sources.Tag{}
+	}
+	return p.accepted.snapshot.Tag
 }
 
 // clusters returns the clusters of the accepted commit.
@@ -409,6 +418,12 @@ func (p *Poller) apply(next accepted, set schema.Set, target Target) {
 	log := p.log
 	if s.Signer != "" {
 		log = log.With("signer", s.Signer)
+	}
+	if s.Tag.Name != "" {
+		log = log.With("tag", s.Tag.Name)
+	}
+	if s.Tag.Signer != "" {
+		log = log.With("tagSigner", s.Tag.Signer)
 	}
 	log.Info("commit accepted", "commit", s.Commit, "subject", s.Subject, "author", s.Author, "clusters", len(set.Clusters), "held", len(set.Held))
 	for _, skipped := range s.Skipped {

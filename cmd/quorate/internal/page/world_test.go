@@ -19,6 +19,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/sources"
 )
 
 // world is what a reconciler and a poller would say.
@@ -148,6 +149,7 @@ func newWorld() *world {
 		When: time.Unix(1_772_000_000, 0), LastSuccess: time.Unix(1_772_000_100, 0),
 	}}
 	w.git.Signer = "SSH key SHA256:uNiVztksCsDhcc0u9e8BrrQXVUpKZIDTMczCvj3tD2s of ada@example.com"
+	w.git.Tag = sources.Tag{Name: "v1.4.0", Signer: "SSH key SHA256:uNiVztksCsDhcc0u9e8BrrQXVUpKZIDTMczCvj3tD2s of release@example.com"}
 	w.git.Approval = follow.Approval{From: "89abcdef0123456789abcdef0123456789abcdef", To: w.git.Commit, By: "annotation by kubectl-annotate at 2026-03-02T09:00:00Z"}
 	w.git.Held, w.git.HeldCommit, w.git.Reason = "mass change: commit fedcba9876543210fedcba9876543210fedcba98 deletes 12 of 20 clusters at once", "fedcba9876543210fedcba9876543210fedcba98", "mass-change"
 	w.git.HeldAuthor, w.git.HeldSubject, w.git.HeldWhen = "Bob <bob@example.com>", "Clean up", time.Unix(1_772_000_050, 0)
