@@ -241,14 +241,14 @@ func (p *Poller) acceptHead(ctx context.Context, target Target, given Approval) 
 	if p.tooManyChanges.head.Commit == s.Commit && s.Commit != trust.Approved {
 		return p.tooManyChanges.err
 	}
-	next, set := p.parse(s)
+	approved := s.Commit == trust.Approved && (s.Commit != inForce || s.Tag != trust.Tag)
+	if !approved {
+		given = Approval{}
+	}
+	next, set := p.parse(s, given)
 	if err := p.checkChanges(next, trust.Approved); err != nil {
 		p.tooManyChanges.head, p.tooManyChanges.err = sources.Head{Commit: s.Commit, Subject: s.Subject, Author: s.Author, When: s.When}, err
 		return err
-	}
-	approved := s.Commit == trust.Approved && (s.Commit != inForce || s.Tag != trust.Tag)
-	if approved {
-		next.approval = given
 	}
 	whole, err := p.store.save(ctx, next)
 	if err != nil {
@@ -269,14 +269,15 @@ func (p *Poller) acceptHead(ctx context.Context, target Target, given Approval) 
 	return nil
 }
 
-// parse reads what a commit declares, given the commit that was accepted last.
-func (p *Poller) parse(s sources.Snapshot) (accepted, schema.Set) {
+// parse reads what a commit declares, given the commit that was accepted last, and the
+// approval that is used for it; none for none.
+func (p *Poller) parse(s sources.Snapshot, used Approval) (accepted, schema.Set) {
 	set := Parse(&p.parser, s)
-	next := accepted{snapshot: s, clusters: desired.Origins(set, p.clusters())}
+	next := accepted{snapshot: s, clusters: desired.Origins(set, p.clusters()), approval: used}
 	var before []desired.Backup
 	if was := p.accepted; was != nil {
 		before, next.spent = was.backups, was.spent
-		if was.snapshot.Commit == s.Commit {
+		if used.To == "" && was.snapshot.Commit == s.Commit {
 			next.approval = was.approval
 		}
 	}
@@ -284,6 +285,11 @@ func (p *Poller) parse(s sources.Snapshot) (accepted, schema.Set) {
 		next.spent = p.approved.String()
 	}
 	next.backups = desired.Backups(set, s.Commit, before)
+	for i := range next.backups {
+		if q := &next.backups[i]; !q.Held { // one that is held is what an earlier commit declared
+			q.Accepted = next.acceptance()
+		}
+	}
 	return next, set
 }
 
@@ -380,7 +386,7 @@ func (p *Poller) fail(ctx context.Context, target Target, err error) {
 		p.lastSuccess.SetToCurrentTime()
 	}
 	if !p.inForce.Load() && p.accepted != nil && p.accepted.snapshot.Tree != "" {
-		again, set := p.parse(p.accepted.snapshot)
+		again, set := p.parse(p.accepted.snapshot, Approval{})
 		p.apply(again, set, target)
 	}
 	text := err.Error()
@@ -432,7 +438,11 @@ func (p *Poller) apply(next accepted, set schema.Set, target Target) {
 	for _, problem := range set.Problems {
 		p.log.Warn("problem in a manifest", "commit", s.Commit, "problem", problem.String())
 	}
-	target.SetDesired(desired.Clusters(set, s.Commit, before))
+	clusters := desired.Clusters(set, s.Commit, before)
+	for i := range clusters {
+		clusters[i].Accepted = next.acceptance()
+	}
+	target.SetDesired(clusters)
 	p.state.update(func(d *Details) {
 		d.accept(next)
 		d.Problems = texts(set.Problems)

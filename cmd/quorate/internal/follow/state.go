@@ -54,6 +54,12 @@ func (d *Details) accept(next accepted) {
 	d.Signer, d.Tag, d.Approval = s.Signer, s.Tag, next.approval
 }
 
+// acceptance returns why the commit was let in, for the status of what it declares.
+func (a accepted) acceptance() schema.Acceptance {
+	s := a.snapshot
+	return schema.Acceptance{Signer: s.Signer, Tag: s.Tag.Name, TagSigner: s.Tag.Signer, Approval: a.approval.String(), ApprovedBy: a.approval.By}
+}
+
 // hold notes why no newer commit is accepted, and which is held; "" and none for nothing.
 func (d *Details) hold(why, reason string, head sources.Head) {
 	d.Held, d.Reason = why, reason

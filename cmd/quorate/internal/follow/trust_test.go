@@ -146,6 +146,9 @@ func TestLogNamesWhoSigned(t *testing.T) {
 		if d := f.p.Details(); !strings.HasSuffix(d.Signer, " of ada@example.com") {
 			t.Errorf("details are %+v", d)
 		}
+		if a := f.r.Desired()["shop/orders"].Accepted; !strings.HasSuffix(a.Signer, " of ada@example.com") || a.Approval != "" {
+			t.Errorf("the cluster's commit was accepted by %+v", a)
+		}
 		f.restart()
 	}
 }

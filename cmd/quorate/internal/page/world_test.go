@@ -104,6 +104,7 @@ func fetch(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder
 func upgrading(done int) schema.Status {
 	s := cmdtest.Cluster("orders", schema.PhaseReconciling, "RestartMember", "restarting orders-1 3.5.21 → 3.6.16; 2 left to go")
 	s.Status.Commit = "0123456789abcdef0123456789abcdef01234567"
+	s.Status.Accepted = schema.Acceptance{Signer: "SSH key of ada@example.com", Tag: "v1.4.0", TagSigner: "SSH key of release@example.com", Approval: "89ab..0123", ApprovedBy: "annotation by kubectl"}
 	c := s.Status.Cluster
 	c.Maintenance = []string{"0 2 * * 6 for 3h0m0s, Europe/Berlin"}
 	c.Replicas.Healthy = 3
