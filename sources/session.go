@@ -47,6 +47,8 @@ type wire interface {
 type packSession struct {
 	wire   wire
 	limits Limits
+	// tags are those with a message, by the commit that they mean.
+	tags map[plumbing.Hash]plumbing.Hash
 }
 
 func (s *packSession) close() { s.wire.close() }
@@ -58,7 +60,7 @@ func (s *packSession) refs(ctx context.Context, prefix string) (map[string]targe
 		return nil, s.wire.explain(err)
 	}
 	if !greeting.v2 {
-		return peeled(greeting.refs, prefix), nil
+		return s.note(peeled(greeting.refs, prefix)), nil
 	}
 	answer, err := s.wire.ask(ctx, greeting.listRequest(prefix))
 	if err != nil {
@@ -69,7 +71,19 @@ func (s *packSession) refs(ctx context.Context, prefix string) (map[string]targe
 	if err != nil {
 		return nil, s.wire.explain(err)
 	}
-	return peeled(refs, prefix), nil
+	return s.note(peeled(refs, prefix)), nil
+}
+
+// note keeps what a commit is to be asked for by: some servers, as Git over SSH in protocol
+// 0, give only what a reference names itself, and that is the tag.
+func (s *packSession) note(refs map[string]target) map[string]target {
+	s.tags = map[plumbing.Hash]plumbing.Hash{}
+	for _, t := range refs {
+		if t.object != t.commit {
+			s.tags[t.commit] = t.object
+		}
+	}
+	return refs
 }
 
 // peeledSuffix is behind the name of a tag with a message where a list has what it names.
@@ -132,6 +146,9 @@ func (s *packSession) fetch(ctx context.Context, w want) (objects, error) {
 	}
 	if !greeting.can("fetch", "filter") {
 		w.filter = ""
+	}
+	if tag, has := s.tags[w.commit]; has {
+		w.commit = tag
 	}
 	raw, err := s.download(ctx, greeting, w)
 	if err != nil {

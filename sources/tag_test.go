@@ -2,6 +2,7 @@ package sources_test
 
 import (
 	"bytes"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -210,7 +211,16 @@ func TestTagMeansTheCommitThatItIsSignedFor(t *testing.T) {
 			repo := refer(t, at(srv.repo()), sources.Config{Tag: "v1.0.0", Signers: ofAda(friend)})
 			good := after(t, repo, sources.Trust{}, nil)
 			wantTag(t, good, "v1.0.0", first)
+			tag := []byte(good.Tag.Object)
 			srv.first(func(w http.ResponseWriter, r *http.Request) bool {
+				asked, err := io.ReadAll(r.Body)
+				if err != nil {
+					return false
+				}
+				if !bytes.Contains(asked, []byte("have "+second)) { // which asks for the tag itself
+					asked = bytes.ReplaceAll(asked, tag, []byte(second))
+				}
+				r.Body = io.NopCloser(bytes.NewReader(asked))
 				answer := httptest.NewRecorder()
 				srv.backend.ServeHTTP(answer, r)
 				for name, values := range answer.Header() {
