@@ -49,8 +49,8 @@ test: unit release-check cluster ## Run the tests, and some end to end on a real
 release-check: ## Compare the catalogue of releases with real etcd binaries, 3.3 to 3.7
 	$(TEST) ./test/release -count=1 -timeout=30m
 
-e2e: cluster alertmanager $(if $(RUN),,gitea minio) ## Run all end-to-end tests; RUN='regexp' chooses some
-	. test/env.sh && $(TEST) ./test/e2e -count=1 -timeout=90m -parallel=2 -v -run '$(RUN)' -args -long
+e2e: cluster alertmanager $(if $(RUN),,gitea minio) ## Run all end-to-end tests; RUN='regexp' chooses some, NAMESPACED=1 gives quorate a RoleBinding in each namespace only
+	. test/env.sh && $(TEST) ./test/e2e -count=1 -timeout=90m -parallel=2 -v -run '$(RUN)' -args -long $(if $(NAMESPACED),-namespaced)
 
 gitea: $(SANDBOX) ## Test Git, webhooks, statuses and pull requests with a real Gitea; builds it the first time
 	QUORATE_GITEA=$$($(SANDBOX) exec-path --build gitea) $(TEST) ./cmd/quorate -run TestGitea -count=1 -timeout=15m -v

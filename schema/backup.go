@@ -39,6 +39,7 @@ type BackupSource struct {
 // SourceTLS says how to reach a cluster by URL.
 type SourceTLS struct {
 	// SecretName is a Secret of the same namespace, with the keys ca.crt and,
-	// where the cluster asks for a client certificate, tls.crt and tls.key.
+	// where the cluster asks for a client certificate, tls.crt and tls.key. It must have
+	// the label quorate.dev/use: backups.
 	SecretName string `json:"secretName,omitempty" jsonschema:"form=subdomain"`
 }

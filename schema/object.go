@@ -109,7 +109,8 @@ type CredentialsSpec struct {
 	// access-key-id, secret-access-key and, for temporary ones, session-token; for
 	// gs the key credentials.json, that of a service account; for azblob the keys
 	// account and key. The key ca.crt has the certificate of a private CA that the
-	// store's own comes from. The Secret is read for every backup.
+	// store's own comes from. The Secret is read for every backup, and must have the label
+	// quorate.dev/use: backups.
 	SecretName string `json:"secretName,omitempty" jsonschema:"form=subdomain"`
 }
 

@@ -39,6 +39,7 @@ func (p *Parser) Parse(files []File) Set {
 	if p.Policy != nil {
 		g.holdTo(p.Policy)
 	}
+	g.withoutPrivileges(p.Policy)
 	return g.set()
 }
 

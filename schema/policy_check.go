@@ -141,8 +141,8 @@ func (g *gathering) checkCluster(d *declaration, j judgement, before string, spe
 	if len(values) == 0 {
 		return
 	}
-	var fields map[string]any
-	if text, err := json.Marshal(map[string]ClusterSpec{"spec": spec}); err != nil || json.Unmarshal(text, &fields) != nil {
+	fields, err := asFields(spec)
+	if err != nil {
 		g.against(d, "", "%s cannot be asked about this document: please report this bug", j.file)
 		return
 	}
@@ -154,6 +154,15 @@ func (g *gathering) checkCluster(d *declaration, j judgement, before string, spe
 			}
 		}
 	}
+}
+
+// asFields is a cluster's spec by the names of its file.
+func asFields(spec ClusterSpec) (fields map[string]any, err error) {
+	text, err := json.Marshal(map[string]ClusterSpec{"spec": spec})
+	if err != nil {
+		return nil, err
+	}
+	return fields, json.Unmarshal(text, &fields)
 }
 
 // heldBy is what a field holds: its value, the keys of a map, or the elements of a list, by

@@ -15,6 +15,7 @@ const (
 	IDCrossFile       ID = "conflicting-documents"
 	IDPolicy          ID = "against-policy"
 	IDNamespace       ID = "other-namespace"
+	IDNeedsPolicy     ID = "needs-policy"
 	IDMore            ID = "more-problems"
 	IDForbiddenChange ID = "forbidden-change"
 	IDVanished        ID = "removed-from-git"
@@ -93,6 +94,7 @@ func ProblemKinds() []ProblemKind {
 		{IDCrossFile, KindOfError, "The document contradicts another one, or names one that is not there."},
 		{IDPolicy, KindOfError, "The policy of the platform, `--policy`, does not allow it to this file."},
 		{IDNamespace, KindOfError, "The object is in a namespace that `--namespaces` does not name."},
+		{IDNeedsPolicy, KindOfError, "It weakens what keeps pods and nodes apart, or is among Kubernetes' own, and only a policy, `--policy`, can allow that."},
 		{IDMore, KindOfError, "The document has more problems than are listed."},
 		{IDForbiddenChange, KindOfError, "The change cannot be applied to a live cluster, or etcd does not support it."},
 		{IDVanished, KindOfError, "The change removes a cluster's document, which deletes nothing."},

@@ -53,6 +53,11 @@ func DualStack(c *schema.EtcdCluster) {
 // DisableTLS turns TLS off.
 func DisableTLS(c *schema.EtcdCluster) { c.Spec.TLS.Mode = schema.TLSDisabled }
 
+// StoreSecret is a Secret of the namespace shop that files may name for backups.
+func StoreSecret(name string, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{naming.LabelUse: naming.UseBackups}}, Data: data}
+}
+
 // MountedSecrets are the volumes of a member with these certificates.
 func MountedSecrets(server, peer string) []corev1.Volume {
 	volume := func(name, secret string) corev1.Volume {

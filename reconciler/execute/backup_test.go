@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"filippo.io/age"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
@@ -63,7 +62,7 @@ func TestCredentialsOfBackupsComeFromTheSecret(t *testing.T) {
 			t.Errorf("etcd was asked %q, the record has %+v", w.Etcd.Calls, w.Record().Backup)
 		}
 		secrets := w.API.CoreV1().Secrets("shop")
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s3", Namespace: "shop"}}
+		secret := clustertest.StoreSecret("s3", nil)
 		if _, err := secrets.Create(w.Context(), secret, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -112,3 +112,9 @@ const (
 	// LabelSchedule marks the record of an EtcdBackupSchedule with its name.
 	LabelSchedule = "quorate.dev/backup-schedule"
 )
+
+// LabelUse is on a Secret of others that a file may have quorate use, and UseBackups is what for.
+const (
+	LabelUse   = "quorate.dev/use"
+	UseBackups = "backups"
+)

@@ -1,5 +1,10 @@
 package naming
 
+import (
+	"slices"
+	"strings"
+)
+
 // The Secrets of one cluster, NAME being the cluster's:
 //
 //	authority      signs          trusted by
@@ -17,6 +22,12 @@ const (
 	ClientLeafSuffix    = "-client"
 	PeerLeafSuffix      = "-peer"
 )
+
+// IsSecret reports whether a name is that of one of a cluster's Secrets.
+func IsSecret(cluster, name string) bool {
+	suffix, ok := strings.CutPrefix(name, cluster)
+	return ok && slices.Contains([]string{AuthoritySuffix, PeerAuthoritySuffix, ServerLeafSuffix, ClientLeafSuffix, PeerLeafSuffix}, suffix)
+}
 
 // Keys of the Secrets. Leaves use those of the type kubernetes.io/tls, and carry
 // their authority's certificate as ca.crt.

@@ -133,6 +133,10 @@ func (p *part) start(ctx context.Context, changed func(key string)) error {
 		UpdateFunc: func(_, o any) { notify(o, changed) },
 		DeleteFunc: func(o any) { notify(o, changed) },
 	}
+	err := errors.Join(p.records.SetTransform(withoutForeignData), p.secrets.SetTransform(withoutForeignData))
+	if err != nil {
+		return err
+	}
 	for _, informer := range p.informers() {
 		if err := informer.AddIndexers(toolscache.Indexers{byCluster: clusterKeys}); err != nil {
 			return err
@@ -149,6 +153,27 @@ func (p *part) start(ctx context.Context, changed func(key string)) error {
 	}
 	p.factory.Start(ctx.Done())
 	return nil
+}
+
+// withoutForeignData takes the data out of a ConfigMap or Secret that has the label of a cluster,
+// and a name that quorate gives none of its own: who may write these would fill its memory.
+func withoutForeignData(o any) (any, error) {
+	switch o := o.(type) {
+	case *corev1.ConfigMap:
+		if !isRecord(o) {
+			o.Data, o.BinaryData = nil, nil
+		}
+	case *corev1.Secret:
+		if !naming.IsSecret(o.Labels[naming.LabelCluster], o.Name) {
+			o.Data = nil
+		}
+	}
+	return o, nil
+}
+
+// isRecord reports whether a ConfigMap is the record of the cluster that its label names.
+func isRecord(cm *corev1.ConfigMap) bool {
+	return cm.Name == naming.Record(cm.Labels[naming.LabelCluster])
 }
 
 // filled reports whether the first list of everything is complete.
@@ -284,7 +309,7 @@ func cachedOf[T any](c *Cache, key string, of func(*part) toolscache.SharedIndex
 // Record is the record of a cluster, nil where there is none.
 func (c *Cache) Record(key string) *corev1.ConfigMap {
 	for _, cm := range cachedOf[*corev1.ConfigMap](c, key, func(p *part) toolscache.SharedIndexInformer { return p.records }) {
-		if cm.Name == naming.Record(cm.Labels[naming.LabelCluster]) {
+		if isRecord(cm) {
 			return cm
 		}
 	}
@@ -301,12 +326,12 @@ func (c *Cache) Set(key string) *appsv1.StatefulSet {
 	return nil
 }
 
-// Records are the ConfigMaps of all clusters.
+// Records are the records of all clusters.
 func (c *Cache) Records() []*corev1.ConfigMap {
 	var all []*corev1.ConfigMap
 	for _, p := range c.parts {
 		for _, o := range p.records.GetStore().List() {
-			if cm, ok := o.(*corev1.ConfigMap); ok {
+			if cm, ok := o.(*corev1.ConfigMap); ok && isRecord(cm) {
 				all = append(all, cm)
 			}
 		}

@@ -75,8 +75,8 @@ func (s Standings) read(ctx context.Context, client kubernetes.Interface, namesp
 		return err
 	}
 	for i := range records.Items {
-		if name := records.Items[i].Labels[naming.LabelCluster]; records.Items[i].Name == naming.Record(name) {
-			s.found[records.Items[i].Namespace+"/"+name] = Standing{Record: &records.Items[i]}
+		if cm := &records.Items[i]; isRecord(cm) {
+			s.found[cm.Namespace+"/"+cm.Labels[naming.LabelCluster]] = Standing{Record: cm}
 		}
 	}
 	for i := range sets.Items {

@@ -50,9 +50,11 @@ type tries struct {
 }
 
 // New returns a queue whose failed passes are tried again after first, and then after
-// twice as long each time, up to MaxRetry.
+// twice as long each time, up to MaxRetry. Namespaces take turns.
 func New(first time.Duration) Queue {
-	return Queue{workqueue.NewTypedDelayingQueue[string](), first, &memo.Map[tries]{}, &turns{}}
+	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Queue: newFair()})
+	keys := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Queue: ready})
+	return Queue{keys, first, &memo.Map[tries]{}, &turns{}}
 }
 
 // BackOff is how long to wait after so many failures in a row, one at least.

@@ -26,7 +26,7 @@ import (
 func backsUp(t *testing.T, o reconciler.Options) (*reconciler.Reconciler, *reconcilertest.FakeAPI) {
 	t.Helper()
 	api := reconcilertest.NewFakeAPI()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "keys", Namespace: "shop"}, Data: backuptest.S3Secret()}
+	secret := clustertest.StoreSecret("keys", backuptest.S3Secret())
 	if _, err := api.CoreV1().Secrets("shop").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

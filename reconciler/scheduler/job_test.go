@@ -25,7 +25,7 @@ import (
 func byJobs(t *testing.T, test func(w *reconcilertest.World)) {
 	t.Helper()
 	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s3", Namespace: "shop"}, Data: map[string][]byte{}}
+		secret := clustertest.StoreSecret("s3", map[string][]byte{})
 		if _, err := w.API.CoreV1().Secrets("shop").Create(w.Context(), secret, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

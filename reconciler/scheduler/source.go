@@ -125,6 +125,9 @@ func (s *Scheduler) externalEndpoint(ctx context.Context, q desired.Backup) (e e
 			return e, fmt.Sprintf("the Secret %s/%s of source.tls does not exist: create it with the key %s, and %s and %s where the cluster asks for a certificate",
 				q.Metadata.Namespace, name, naming.AuthorityCertKey, corev1.TLSCertKey, corev1.TLSPrivateKeyKey), nil
 		}
+		if err := kube.Allowed(secret); err != nil {
+			return e, err.Error(), nil
+		}
 	}
 	config, problem := etcd.ExternalTLS(secret, e.Host)
 	if problem != "" {

@@ -56,7 +56,7 @@ func stranger(t *testing.T, s *etcdtest.Servers, secrets ...*corev1.Secret) (*re
 func TestClusterByURLIsBackedUp(t *testing.T) {
 	s := etcdtest.Start(t, etcdtest.V36, 3, true)
 	s.MustPut("colour", "green")
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "elsewhere"}, Data: s.Secret.Data}
+	secret := clustertest.StoreSecret("elsewhere", s.Secret.Data)
 	r, q, log := stranger(t, s, secret)
 	q.Spec.Source.TLS.SecretName = "elsewhere"
 	done := passes(t, r, q).Last
@@ -87,13 +87,14 @@ func TestClusterByURLIsBackedUp(t *testing.T) {
 func TestClusterByURLIsAwaited(t *testing.T) {
 	s := etcdtest.Start(t, etcdtest.V36, 1, true)
 	named := func(data map[string][]byte) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "elsewhere"}, Data: data}
+		return clustertest.StoreSecret("elsewhere", data)
 	}
 	for name, c := range map[string]struct {
 		secret *corev1.Secret
 		want   string
 	}{
 		"no Secret":         {nil, "the Secret shop/elsewhere of source.tls does not exist"},
+		"another's Secret":  {&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "elsewhere"}, Data: s.Secret.Data}, "kubectl -n shop label secret elsewhere quorate.dev/use=backups"},
 		"no certificate":    {named(map[string][]byte{naming.AuthorityCertKey: s.Secret.Data[naming.AuthorityCertKey]}), "the members cannot be listed"},
 		"a bad authority":   {named(map[string][]byte{naming.AuthorityCertKey: []byte("x")}), "has no usable ca.crt"},
 		"a bad certificate": {named(map[string][]byte{corev1.TLSCertKey: []byte("x")}), "has no usable tls.crt and tls.key"},

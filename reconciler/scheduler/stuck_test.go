@@ -292,7 +292,7 @@ func (a standAlone) Snapshot(context.Context, string, etcd.Target) (io.ReadClose
 func TestSilentStoresCostNoOtherStore(t *testing.T) {
 	api, ctx := reconcilertest.NewFakeAPI(), t.Context()
 	answers := backuptest.StartS3(t)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s3", Namespace: "shop"}, Data: backuptest.S3Secret()}
+	secret := clustertest.StoreSecret("s3", backuptest.S3Secret())
 	if _, err := api.CoreV1().Secrets("shop").Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -8,25 +8,24 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
 
-// storesOf are those of a daemon, in whose namespace shop there are a Secret with keys
-// and one that has a CA and no keys.
+// storesOf are those of a daemon, in whose namespace shop there are a Secret with keys,
+// one that has a CA and no keys, and one whose keys are for something else.
 func storesOf(t *testing.T, backupURL string) stores.Stores {
 	t.Helper()
-	secret := func(name string, data map[string][]byte) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Data: data}
-	}
-	kube := fake.NewClientset(secret("keys", backuptest.S3Secret()), secret("authority", map[string][]byte{"ca.crt": backuptest.NewCertificate(t).CA}))
+	another := clustertest.StoreSecret("another", backuptest.S3Secret())
+	another.Labels = map[string]string{naming.LabelUse: "something-else"}
+	kube := fake.NewClientset(another, clustertest.StoreSecret("keys", backuptest.S3Secret()), clustertest.StoreSecret("authority", map[string][]byte{"ca.crt": backuptest.NewCertificate(t).CA}))
 	return stores.Stores{Kube: kube, Log: slog.New(slog.DiscardHandler), Calls: &backup.Calls{}, BackupURL: backupURL, Insecure: true}
 }
 
@@ -93,6 +92,17 @@ func TestNoFileSendsTheDaemonsIdentityElsewhere(t *testing.T) {
 					t.Fatalf("%s, %s with Secret %q: the attacker was asked (%v)", template, way, secret, err)
 				}
 			}
+		}
+	}
+}
+
+// 488: a file does not have every Secret of its namespace used, but those whose owner says so.
+func TestASecretIsUsedWhereItsOwnerSaysSo(t *testing.T) {
+	a := backuptest.StartAttacker(t)
+	for way, do := range ways(t.Context(), storesOf(t, ""), "s3://backups/{{ .UID }}.db?region=us-east-1&endpoint=http://"+a.Address, "another") {
+		backuptest.WantError(t, do(), "Secret shop/another", "kubectl -n shop label secret another quorate.dev/use=backups")
+		if a.Asked() > 0 {
+			t.Fatalf("%s: the attacker was asked", way)
 		}
 	}
 }

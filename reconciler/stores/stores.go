@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -67,6 +68,9 @@ func (s Stores) with(ctx context.Context, namespace, name string) (backup.Store,
 	}
 	if err != nil {
 		return backup.Store{}, fmt.Errorf("read Secret %s/%s: %w", namespace, name, err)
+	}
+	if err := kube.Allowed(secret); err != nil {
+		return backup.Store{}, err
 	}
 	// One without data must not pass for none.
 	store := backup.Store{Calls: s.Calls, Credentials: make(map[string][]byte, len(secret.Data))}

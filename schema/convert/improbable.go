@@ -120,7 +120,7 @@ func (d *draft) storeSecret(f field, objectURL, at string) {
 		return
 	}
 	d.set(at+".credentials.secretName", text("backup-store"))
-	d.note(f.line, at, "the credentials were the old operator's own. Put them into a Secret backup-store, with the keys access-key-id and secret-access-key; "+
+	d.note(f.line, at, "the credentials were the old operator's own. Put them into a Secret backup-store, with the keys access-key-id and secret-access-key and the label quorate.dev/use: backups; "+
 		"or give quorate this server by --backup-url, and leave the destination out")
 }
 

@@ -103,12 +103,15 @@ func (d *draft) endpoint(f field, at string) string {
 
 // storeNotes tells what else the Secret of a store needs.
 func (d *draft) storeNotes(f field, s store, at string) {
-	switch {
-	case s.secret == "":
-	case s.scheme == "azblob":
+	if s.secret == "" {
+		return
+	}
+	d.note(f.line, at, "the Secret %s needs the label quorate.dev/use: backups", word(s.secret))
+	switch s.scheme {
+	case "azblob":
 		d.note(f.line, at, "the Secret %s needs the keys account and key, with what storage-account and storage-key hold. "+
 			"For a cloud other than AzurePublicCloud add ?domain= and the domain of its blob service to the URL", word(s.secret))
-	case s.scheme == "gs":
+	case "gs":
 		d.note(f.line, at, "of the Secret %s only the key credentials.json is read: an access-token has no equivalent", word(s.secret))
 	}
 }

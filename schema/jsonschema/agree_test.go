@@ -18,16 +18,26 @@ import (
 	"github.com/quorate/quorate/schema/jsonschema/internal/generate"
 )
 
-// What the corpus and the examples say is fine for the parser and the schemas.
+// What the corpus and the examples say is fine for the parser, with a policy that allows it, and
+// the schemas.
 func TestGoodDocumentsAreGoodForBoth(t *testing.T) {
 	judge := compile(t)
+	text, err := os.ReadFile("testdata/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := schema.ParsePolicy("policy.yaml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser := schema.Parser{Bounds: schema.Bounds{Policy: policy}}
 	sets := map[string][]schema.File{"corpus": good(t)}
 	for _, dir := range exampleDirs(t) {
 		sets[strings.TrimPrefix(dir, "../../examples/")] = readAll(t, yamlFiles(t, dir))
 	}
 	for name, files := range sets {
 		t.Run(name, func(t *testing.T) {
-			for _, problem := range schema.Parse(files).Problems {
+			for _, problem := range parser.Parse(files).Problems {
 				if !problem.Warning {
 					t.Errorf("the parser refuses: %v", problem)
 				}

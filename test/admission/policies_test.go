@@ -210,7 +210,7 @@ func TestThePoliciesAreAboutAllThatQuorateMayWrite(t *testing.T) {
 	}
 	written := 0
 	for _, o := range deployed(t, deploy("base")) {
-		if o.GetName() != "quorate" || o.GetKind() != "ClusterRole" && o.GetKind() != "Role" {
+		if !slices.Contains([]string{"quorate", "quorate-cluster-scoped"}, o.GetName()) || !slices.Contains([]string{"ClusterRole", "Role"}, o.GetKind()) {
 			continue
 		}
 		for _, r := range typed[rbacv1.ClusterRole](t, o).Rules {

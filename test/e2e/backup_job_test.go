@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -85,7 +86,7 @@ spec:
 func (w *world) makeStoreSecret(s *lab.S3Server) {
 	w.Helper()
 	_, err := w.cluster.Client.CoreV1().Secrets(w.namespace).Create(w.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "store"},
+		ObjectMeta: metav1.ObjectMeta{Name: "store", Labels: map[string]string{naming.LabelUse: naming.UseBackups}},
 		StringData: map[string]string{"access-key-id": s.AccessKey, "secret-access-key": s.SecretKey},
 	}, metav1.CreateOptions{})
 	w.must(err)

@@ -30,7 +30,7 @@ const (
 // suite is what all tests share.
 type suite struct {
 	cluster *lab.Cluster
-	// rights are those that deploy/ gives to quorate.
+	// rights are those that deploy/base gives to quorate, nil with -namespaced.
 	rights *lab.Rights
 	// store is a healthy S3 server. Tests that break theirs start another one.
 	store *lab.S3Server
@@ -46,8 +46,9 @@ type suite struct {
 }
 
 var (
-	shared suite
-	long   = flag.Bool("long", false, "run all tests, and not only a few")
+	shared     suite
+	long       = flag.Bool("long", false, "run all tests, and not only a few")
+	namespaced = flag.Bool("namespaced", false, "give quorate the rights of deploy/overlays/namespaces: in the namespace of each test, and none beyond")
 )
 
 func TestMain(m *testing.M) {
@@ -70,7 +71,29 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer shared.sayLeftOut()
-	return m.Run()
+	if code := m.Run(); code != 0 {
+		return code
+	}
+	return shared.judgeRights()
+}
+
+// judgeRights returns 1 where no test has used a right that deploy/base gives quorate: each must be
+// needed. It takes all tests to say so.
+func (s *suite) judgeRights() int {
+	if !*long || flag.Lookup("test.run").Value.String() != "" || s.cluster.Sandbox == nil {
+		return 0
+	}
+	unused, err := s.cluster.Unused(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	if len(unused) > 0 {
+		fmt.Fprintf(os.Stderr, "e2e: deploy/base lets quorate do what no test has needed: %v\n", unused)
+		return 1
+	}
+	fmt.Println("each right of deploy/base was used")
+	return 0
 }
 
 // takesLong leaves a test to `make e2e`: all tests together are too slow for
@@ -106,8 +129,10 @@ func (s *suite) prepare(ctx context.Context) (err error) {
 	if s.dir, err = os.MkdirTemp("", "quorate-e2e-"); err != nil {
 		return err
 	}
-	if s.rights, err = s.cluster.GrantRights(ctx, s.dir); err != nil {
-		return err
+	if !*namespaced {
+		if s.rights, err = s.cluster.GrantRights(ctx, s.dir); err != nil {
+			return err
+		}
 	}
 	if err := s.build(ctx); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 func TestNodeGone(t *testing.T) {
 	takesLong(t)
 	w := newWorld(t, "node")
+	w.needsClusterScoped()
 	sandbox := w.cluster.Sandbox
 	if sandbox == nil {
 		t.Skip("only in the sandbox can a node be stopped")

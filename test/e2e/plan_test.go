@@ -59,7 +59,7 @@ func (w *world) plan(text string) (status int, actions []string) {
 	path := filepath.Join(w.TempDir(), "orders.yaml")
 	w.must(os.WriteFile(path, []byte(text), 0o644))
 	cmd := exec.CommandContext(w.Context(), shared.binary, "plan", "--output=json",
-		"--kubeconfig="+w.options.Kubeconfig, "--backup-url="+w.options.BackupURL, path)
+		"--kubeconfig="+w.options.Kubeconfig, "--namespaces="+strings.Join(w.namespaces(), ","), "--backup-url="+w.options.BackupURL, path)
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {
 		return 1, nil

@@ -148,7 +148,11 @@ func (w *world) deploy(args ...string) (system string) {
 	dir := w.TempDir()
 	w.must(lab.Overlay{
 		Namespace: system, Image: shared.image, Repo: w.git.URL(), BackupURL: w.options.BackupURL, Credentials: w.options.Env, Args: args,
+		Namespaces: w.namespaces(),
 	}.Write(w.Context(), dir))
+	if *namespaced {
+		w.must(w.cluster.BindDeployed(w.Context(), w.namespace, system))
+	}
 	w.Cleanup(func() {
 		if w.Failed() {
 			w.Logf("quorate said last:\n%s", w.deployedLog(system))

@@ -177,7 +177,15 @@ func buildEarlier(t *testing.T) build {
 func createEarlier(t *testing.T, short string, earlier build, s spec) *world {
 	t.Helper()
 	w := newWorld(t, short)
-	w.must(shared.rights.GrantOwn(t.Context(), w.namespace))
+	if *namespaced {
+		// The earlier one knows no --namespaces. To confine it is another change than this one: the
+		// status branch would have another owner.
+		w.must(w.rights.GrantEverywhere(t.Context()))
+		w.needsClusterScoped()
+		w.options.Namespaces = nil
+	} else {
+		w.must(w.rights.GrantOwn(t.Context(), w.namespace))
+	}
 	w.options.Binary, w.options.GuardImage, w.options.Earlier = earlier.binary, earlier.image, true
 	w.options.Args = []string{"--leader-elect", "--lease-namespace=" + w.namespace, "--status=branch", "--status-interval=1s"}
 	w.commit("Add "+name, s)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -27,7 +29,8 @@ func TestStatusBranch(t *testing.T) {
 	w := newWorld(t, "status")
 	page, err := freeport.At("127.0.0.1")
 	w.must(err)
-	w.options.Args = []string{"--status=branch", "--status-interval=1s", "--page-listen=" + page}
+	w.options.Args = []string{"--status=branch", "--status-interval=1s", "--page-listen=" + page, "--page-auth=token"}
+	w.needsClusterScoped() // whose token it is
 	want := spec{version: "3.6.12", replicas: 1}
 	w.create(want)
 	w.awaitStatus(schema.PhaseReady, func(s schema.ObjectStatus) bool { return s.Cluster.Version.Highest == "3.6.12" })
@@ -78,10 +81,12 @@ func TestStatusBranch(t *testing.T) {
 // and what quorate and others have said of the cluster, with the rights of deploy/base, 243 and 246.
 func (w *world) wantMeasuredAndEvents(address string) {
 	w.Helper()
+	token := w.viewer()
 	ask := func(what string, into any) {
 		w.Helper()
 		request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, "http://"+address+"/api/v1/statuses/"+schema.KindCluster+"/"+w.key()+"/"+what, nil)
 		w.must(err)
+		request.Header.Set("Authorization", "Bearer "+token)
 		answer, err := http.DefaultClient.Do(request)
 		w.must(err)
 		defer func() { _ = answer.Body.Close() }()
@@ -106,6 +111,29 @@ func (w *world) wantMeasuredAndEvents(address string) {
 	if !slices.ContainsFunc(happened.Events, func(e event) bool { return e.Kind == "Pod" && e.Name == name+"-0" }) {
 		w.Errorf("of the member is told %+v", happened.Events)
 	}
+}
+
+// viewer is the token of an account that may read the page.
+func (w *world) viewer() string {
+	w.Helper()
+	rbac, named := w.cluster.Client.RbacV1(), metav1.ObjectMeta{Name: w.namespace + "-viewer"}
+	_, err := rbac.ClusterRoles().Create(w.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: named, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/quorate"}, Verbs: []string{"get"}}},
+	}, metav1.CreateOptions{})
+	w.must(err)
+	_, err = rbac.ClusterRoleBindings().Create(w.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: named, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: named.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "default", Namespace: w.namespace}},
+	}, metav1.CreateOptions{})
+	w.must(err)
+	w.Cleanup(func() {
+		ctx := context.Background()
+		w.must(rbac.ClusterRoleBindings().Delete(ctx, named.Name, metav1.DeleteOptions{}))
+		w.must(rbac.ClusterRoles().Delete(ctx, named.Name, metav1.DeleteOptions{}))
+	})
+	token, err := w.cluster.Client.CoreV1().ServiceAccounts(w.namespace).CreateToken(w.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	w.must(err)
+	return token.Status.Token
 }
 
 // awaitLabels waits until kubectl get sts -L shows these, 230 and 232.

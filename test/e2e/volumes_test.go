@@ -19,6 +19,7 @@ func TestVolumesGrow(t *testing.T) {
 	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "grow")
+	w.needsClusterScoped()
 	want := spec{version: "3.6.16", replicas: 3}
 	text := w.text(want)
 	w.create(want)

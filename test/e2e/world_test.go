@@ -50,6 +50,8 @@ type world struct {
 	head string
 	// options are how the daemon is started.
 	options lab.DaemonOptions
+	// rights are quorate's: those of all tests, or of this one alone with -namespaced.
+	rights *lab.Rights
 }
 
 // newWorld prepares a test. It removes what it made when the test ends.
@@ -62,13 +64,47 @@ func newWorld(t *testing.T, short string) *world {
 	w.git, err = lab.StartGitServer(t.Context(), w.cluster.Host)
 	w.must(err)
 	t.Cleanup(w.git.Close)
+	w.grant()
 	w.options = lab.DaemonOptions{
 		Binary: shared.binary, Repo: w.git.URL(), Interval: interval,
-		Kubeconfig: shared.rights.Kubeconfig, GuardImage: shared.image,
+		Kubeconfig: w.rights.Kubeconfig, Namespaces: w.namespaces(), GuardImage: shared.image,
 		BackupURL: shared.store.URLTemplate(), Env: shared.store.Credentials(),
 		LogFile: filepath.Join(shared.dir, short+".log"),
 	}
 	return w
+}
+
+// grant gives quorate its rights.
+func (w *world) grant() {
+	w.Helper()
+	if w.rights = shared.rights; !*namespaced {
+		return
+	}
+	var err error
+	w.rights, err = w.cluster.GrantRightsIn(w.Context(), shared.dir, w.namespace)
+	w.must(err)
+	w.Cleanup(func() {
+		if err := w.rights.Revoke(context.Background()); err != nil {
+			w.Error(err)
+		}
+	})
+}
+
+// namespaces are those of --namespaces, none without it.
+func (w *world) namespaces() []string {
+	if *namespaced {
+		return []string{w.namespace}
+	}
+	return nil
+}
+
+// needsClusterScoped gives quorate what belongs to no namespace where it has a namespace only: the
+// comment of deploy/overlays/namespaces says what does not work without.
+func (w *world) needsClusterScoped() {
+	w.Helper()
+	if *namespaced {
+		w.must(w.rights.GrantClusterScoped(w.Context()))
+	}
 }
 
 // remove deletes the namespace behind the back of the tests that follow.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,7 +25,7 @@ type DaemonOptions struct {
 	// Binary is quorate's path. Default: Binary().
 	Binary string
 	// Earlier says that Binary is older than the flags --insecure-git and --insecure-stores,
-	// which GitServer and S3Server need: they have no TLS.
+	// which GitServer and S3Server need, for they have no TLS, and than --namespaces.
 	Earlier bool
 	// Repo is the repository's URL; required.
 	Repo string
@@ -44,6 +46,9 @@ type DaemonOptions struct {
 	GuardImage string
 	// Env is added to this process's environment.
 	Env map[string]string
+	// Namespaces are the only ones that quorate works in; none for all. The first of them counts
+	// as its own.
+	Namespaces []string
 	// Args are added at the end.
 	Args []string
 	// LogFile gets the unchanged log. Default: a new file in the temporary
@@ -106,10 +111,13 @@ func (o *DaemonOptions) args() []string {
 	args := []string{
 		"run", "--repo=" + o.Repo, "--branch=" + o.Branch, "--path=" + o.Path, "--interval=" + o.Interval.String(),
 		"--kubeconfig=" + o.Kubeconfig, "--listen=" + o.Listen, "--guard-image=" + o.GuardImage,
-		"--leader-elect=false", "--lease-namespace=default", "--log-format=json",
+		"--leader-elect=false", "--lease-namespace=" + slices.Concat(o.Namespaces, []string{"default"})[0], "--log-format=json",
 	}
 	if !o.Earlier {
 		args = append(args, "--insecure-git", "--insecure-stores")
+		if len(o.Namespaces) > 0 {
+			args = append(args, "--namespaces="+strings.Join(o.Namespaces, ","))
+		}
 	}
 	if o.BackupURL != "" {
 		args = append(args, "--backup-url="+o.BackupURL)

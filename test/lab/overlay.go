@@ -18,7 +18,7 @@ const System = "quorate-system"
 // deploy/overlays/sandbox.
 type Overlay struct {
 	// Namespace is where quorate runs, System unless several may run beside one another:
-	// elsewhere its cluster roles have other names as well.
+	// elsewhere its cluster roles have other names as well, and that of the first is Namespace.
 	Namespace string
 	// Image is quorate's, Repo the repository, BackupURL the template of --backup-url.
 	Image, Repo, BackupURL string
@@ -26,6 +26,9 @@ type Overlay struct {
 	Credentials map[string]string
 	// Args are added to the daemon's.
 	Args []string
+	// Namespaces are the only ones that quorate works in, as deploy/overlays/namespaces says it;
+	// none for all. BindDeployed gives it its rights in each.
+	Namespaces []string
 }
 
 // Write writes a kustomization into dir, for Cluster.Apply and Delete. Its namespace
@@ -70,24 +73,43 @@ func (o Overlay) kustomization(base string) object {
 
 func (o Overlay) patches() []object {
 	all := []object{patch("Namespace", "", "add", "/metadata/labels/"+strings.ReplaceAll(OwnLabel, "/", "~1"), "true")}
-	for _, arg := range o.Args {
+	args := o.Args
+	if len(o.Namespaces) > 0 {
+		args = append(slices.Clone(args), "--namespaces="+strings.Join(o.Namespaces, ","))
+	}
+	for _, arg := range args {
 		all = append(all, patch("Deployment", "quorate", "add", "/spec/template/spec/containers/0/args/-", arg))
+	}
+	suffixes := []string{"", "-cluster-scoped", "-viewer", "-metrics-reader"}
+	bound := suffixes[:2]
+	if len(o.Namespaces) > 0 {
+		for _, suffix := range bound {
+			all = append(all, unbind("quorate"+suffix))
+		}
+		bound = nil
 	}
 	if o.Namespace == System {
 		return all
 	}
 	// kustomize renames neither a namespace in the subjects of a binding nor what belongs
 	// to no namespace.
-	for _, kind := range []string{"RoleBinding", "ClusterRoleBinding"} {
-		all = append(all, patch(kind, "quorate", "replace", "/subjects/0/namespace", o.Namespace))
+	all = append(all, patch("RoleBinding", "quorate", "replace", "/subjects/0/namespace", o.Namespace))
+	for _, suffix := range bound {
+		all = append(all,
+			patch("ClusterRoleBinding", "quorate"+suffix, "replace", "/subjects/0/namespace", o.Namespace),
+			patch("ClusterRoleBinding", "quorate"+suffix, "replace", "/roleRef/name", o.Namespace+suffix),
+			patch("ClusterRoleBinding", "quorate"+suffix, "replace", "/metadata/name", o.Namespace+suffix),
+		)
 	}
-	return append(all,
-		patch("ClusterRoleBinding", "quorate", "replace", "/roleRef/name", o.Namespace),
-		patch("ClusterRoleBinding", "quorate", "replace", "/metadata/name", o.Namespace),
-		patch("ClusterRole", "quorate", "replace", "/metadata/name", o.Namespace),
-		patch("ClusterRole", "quorate-viewer", "replace", "/metadata/name", o.Namespace+"-viewer"),
-		patch("ClusterRole", "quorate-metrics-reader", "replace", "/metadata/name", o.Namespace+"-metrics-reader"),
-	)
+	for _, suffix := range suffixes {
+		all = append(all, patch("ClusterRole", "quorate"+suffix, "replace", "/metadata/name", o.Namespace+suffix))
+	}
+	return all
+}
+
+// unbind takes a ClusterRoleBinding out.
+func unbind(name string) object {
+	return object{"patch": "{$patch: delete, apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: " + name + "}}"}
 }
 
 // patch changes one value of an object; the name may be "".

@@ -3,9 +3,11 @@ package lab
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,40 +24,97 @@ type Rights struct {
 	Kubeconfig string
 
 	cluster *Cluster
-	// name is that of the user, the role and the binding.
+	// name is that of the user, its role and the binding.
 	name string
 }
 
-// GrantRights makes a user with the ClusterRole of deploy/base, and writes a
+// testUser begins the names of the users of all runs.
+const testUser = "quorate-test-"
+
+// The ClusterRoles of deploy/base: what is in namespaces, and what belongs to none.
+const (
+	inNamespaces  = "quorate"
+	clusterScoped = "quorate-cluster-scoped"
+)
+
+// GrantRights makes a user with the ClusterRoles of deploy/base, and writes a
 // kubeconfig for it into dir.
 func (c *Cluster) GrantRights(ctx context.Context, dir string) (*Rights, error) {
-	r := &Rights{cluster: c, name: fmt.Sprintf("quorate-test-%d", os.Getpid()), Kubeconfig: filepath.Join(dir, "kubeconfig")}
-	role := &rbacv1.ClusterRole{}
-	if err := readDeployed(ctx, "clusterrole.yaml", role); err != nil {
-		return nil, err
-	}
-	role.Name = r.name
-	if _, err := c.Client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
-		return nil, fmt.Errorf("create ClusterRole %s: %w", r.name, err)
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: r.name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: r.name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: r.name}},
-	}
-	if _, err := c.Client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
-		return r, fmt.Errorf("create ClusterRoleBinding %s: %w", r.name, err)
+	r := c.newUser(dir, "")
+	if err := errors.Join(r.GrantEverywhere(ctx), r.GrantClusterScoped(ctx)); err != nil {
+		return r, err
 	}
 	return r, r.writeKubeconfig()
+}
+
+// GrantRightsIn makes a user with the rights in one namespace that deploy/overlays/namespaces
+// gives, and with those of quorate's own namespace there. They go with the namespace.
+func (c *Cluster) GrantRightsIn(ctx context.Context, dir, namespace string) (*Rights, error) {
+	r := c.newUser(dir, "-"+namespace)
+	role := &rbacv1.Role{}
+	if err := readDeployed(ctx, "clusterrole.yaml", inNamespaces, role); err != nil {
+		return nil, err
+	}
+	role.Kind, role.Name = "Role", r.name
+	if err := errors.Join(r.bind(ctx, namespace, role), r.GrantOwn(ctx, namespace)); err != nil {
+		return r, err
+	}
+	return r, r.writeKubeconfig()
+}
+
+func (c *Cluster) newUser(dir, suffix string) *Rights {
+	return &Rights{cluster: c, name: fmt.Sprintf(testUser+"%d%s", os.Getpid(), suffix), Kubeconfig: filepath.Join(dir, "kubeconfig"+suffix)}
+}
+
+// GrantEverywhere gives the user in all namespaces what quorate may do in one.
+func (r *Rights) GrantEverywhere(ctx context.Context) error {
+	return r.grantClusterRole(ctx, inNamespaces)
+}
+
+// GrantClusterScoped gives the user what deploy/ grants that belongs to no namespace.
+func (r *Rights) GrantClusterScoped(ctx context.Context) error {
+	return r.grantClusterRole(ctx, clusterScoped)
+}
+
+// clusterRole is the name of the user's own copy of a ClusterRole.
+func (r *Rights) clusterRole(of string) string { return r.name + strings.TrimPrefix(of, inNamespaces) }
+
+func (r *Rights) grantClusterRole(ctx context.Context, of string) error {
+	role, name := &rbacv1.ClusterRole{}, r.clusterRole(of)
+	if err := readDeployed(ctx, "clusterrole.yaml", of, role); err != nil {
+		return err
+	}
+	role.Name = name
+	if _, err := r.cluster.Client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create ClusterRole %s: %w", name, err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   r.subjects(),
+	}
+	if _, err := r.cluster.Client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create ClusterRoleBinding %s: %w", name, err)
+	}
+	return nil
+}
+
+func (r *Rights) subjects() []rbacv1.Subject {
+	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: r.name}}
 }
 
 // GrantOwn also gives the user what deploy/ gives to quorate in its own namespace: the
 // lease is there. It goes with the namespace.
 func (r *Rights) GrantOwn(ctx context.Context, namespace string) error {
 	role := &rbacv1.Role{}
-	if err := readDeployed(ctx, "role.yaml", role); err != nil {
+	if err := readDeployed(ctx, "role.yaml", inNamespaces, role); err != nil {
 		return err
 	}
+	return r.bind(ctx, namespace, role)
+}
+
+// bind makes a role in a namespace, and binds it to the user.
+func (r *Rights) bind(ctx context.Context, namespace string, role *rbacv1.Role) error {
 	rbac := r.cluster.Client.RbacV1()
 	if _, err := rbac.Roles(namespace).Create(ctx, role, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create Role %s/%s: %w", namespace, role.Name, err)
@@ -63,7 +122,7 @@ func (r *Rights) GrantOwn(ctx context.Context, namespace string) error {
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: r.name}},
+		Subjects:   r.subjects(),
 	}
 	if _, err := rbac.RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create RoleBinding %s/%s: %w", namespace, role.Name, err)
@@ -71,8 +130,21 @@ func (r *Rights) GrantOwn(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// readDeployed reads a role that people deploy.
-func readDeployed(ctx context.Context, file string, role any) error {
+// BindDeployed lets a quorate that Overlay deployed with Namespaces work in one of them.
+func (c *Cluster) BindDeployed(ctx context.Context, namespace, system string) error {
+	_, err := c.Client.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: system},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: system},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "quorate", Namespace: system}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create RoleBinding %s/%s: %w", namespace, system, err)
+	}
+	return nil
+}
+
+// readDeployed reads a role of that name that people deploy.
+func readDeployed(ctx context.Context, file, name string, role any) error {
 	root, err := Root(ctx)
 	if err != nil {
 		return err
@@ -81,12 +153,16 @@ func readDeployed(ctx context.Context, file string, role any) error {
 	if err != nil {
 		return err
 	}
-	// The role is the first document; the binding behind it is not for this user.
-	first, _, _ := bytes.Cut(text, []byte("\n---\n"))
-	if err := yaml.UnmarshalStrict(first, role); err != nil {
-		return fmt.Errorf("read %s of deploy/base: %w", file, err)
+	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+		var o metav1.PartialObjectMetadata
+		if err := yaml.Unmarshal(document, &o); err != nil {
+			return fmt.Errorf("read %s of deploy/base: %w", file, err)
+		}
+		if o.Name == name && strings.HasSuffix(o.Kind, "Role") {
+			return yaml.UnmarshalStrict(document, role)
+		}
 	}
-	return nil
+	return fmt.Errorf("read %s of deploy/base: there is no role %s", file, name)
 }
 
 // writeKubeconfig lets the tests' own user act as the one with less rights.
@@ -105,15 +181,17 @@ func (r *Rights) writeKubeconfig() error {
 	return clientcmd.WriteToFile(*config, r.Kubeconfig)
 }
 
-// Revoke removes the user's rights and its kubeconfig.
+// Revoke removes the user's kubeconfig and what it may do beyond single namespaces.
 func (r *Rights) Revoke(ctx context.Context) error {
 	rbac, gone := r.cluster.Client.RbacV1(), metav1.DeleteOptions{}
-	for what, err := range map[string]error{
-		"ClusterRoleBinding": rbac.ClusterRoleBindings().Delete(ctx, r.name, gone),
-		"ClusterRole":        rbac.ClusterRoles().Delete(ctx, r.name, gone),
-	} {
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete %s %s: %w", what, r.name, err)
+	for _, of := range []string{inNamespaces, clusterScoped} {
+		for what, err := range map[string]error{
+			"ClusterRoleBinding": rbac.ClusterRoleBindings().Delete(ctx, r.clusterRole(of), gone),
+			"ClusterRole":        rbac.ClusterRoles().Delete(ctx, r.clusterRole(of), gone),
+		} {
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("delete %s %s: %w", what, r.clusterRole(of), err)
+			}
 		}
 	}
 	return os.Remove(r.Kubeconfig)

@@ -3,6 +3,8 @@ package status
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,7 +60,7 @@ type source interface {
 
 // daemonFlags say where the daemon is.
 type daemonFlags struct {
-	server, tokenFile, kubeconfig, namespace string
+	server, tokenFile, caFile, kubeconfig, namespace string
 	// agent is what the API server logs.
 	agent string
 }
@@ -67,6 +69,7 @@ func (f *daemonFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.server, "server", "", "URL of the daemon, such as http://localhost:8081 of a kubectl port-forward; default through the API server")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with a bearer token for --server")
+	flags.StringVar(&f.caFile, "ca-file", "", "file with the CA, in PEM, of the certificate of an https --server; default those that this machine trusts")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; default $KUBECONFIG, else the pod's own service account")
 	flags.StringVar(&f.namespace, "daemon-namespace", "quorate-system", "namespace in which quorate runs")
 }
@@ -74,8 +77,8 @@ func (f *daemonFlags) add(cmd *cobra.Command) {
 // source returns the daemon, or what finds it.
 func (f *daemonFlags) source() (source, error) {
 	if f.server == "" {
-		if f.tokenFile != "" {
-			return nil, errors.New("--token-file is for --server: add it; through the API server your kubeconfig says who you are")
+		if f.tokenFile != "" || f.caFile != "" {
+			return nil, errors.New("--token-file and --ca-file are for --server: add it; through the API server your kubeconfig says who you are, and whom to trust")
 		}
 		kube, config, err := cli.Connect(f.kubeconfig, f.agent)
 		if err != nil {
@@ -88,6 +91,11 @@ func (f *daemonFlags) source() (source, error) {
 		return nil, fmt.Errorf("--server is %q: give a URL such as http://localhost:8081", f.server)
 	}
 	d := server{url: at}
+	if f.caFile != "" {
+		if d.client, err = trusting(f.caFile); err != nil {
+			return nil, err
+		}
+	}
 	if f.tokenFile != "" {
 		token, err := os.ReadFile(f.tokenFile)
 		if err != nil {
@@ -98,6 +106,21 @@ func (f *daemonFlags) source() (source, error) {
 		}
 	}
 	return d, nil
+}
+
+// trusting is a client that takes certificates of a CA and no other.
+func trusting(file string) (*http.Client, error) {
+	authority, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read --ca-file: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(authority) {
+		return nil, fmt.Errorf("--ca-file %s has no certificate in PEM: give the ca.crt of the Secret that the daemon's certificate is in", file)
+	}
+	return &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+	}}, nil
 }
 
 func isLoopback(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
@@ -150,6 +173,8 @@ func pages(ctx context.Context, q query, get func(ctx context.Context, params ur
 type server struct {
 	url   *url.URL
 	token string
+	// client asks it; nil for the default one.
+	client *http.Client
 }
 
 func (d server) ask(ctx context.Context, q query) (answer, error) { return pages(ctx, q, d.get) }
@@ -181,7 +206,7 @@ func (d server) open(ctx context.Context, path string, params url.Values, accept
 	if d.token != "" {
 		request.Header.Set("Authorization", "Bearer "+d.token)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := cmp.Or(d.client, http.DefaultClient).Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("ask the daemon: %w; check --server", err)
 	}

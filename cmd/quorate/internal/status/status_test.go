@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -420,6 +421,19 @@ func TestStatusFromAURL(t *testing.T) {
 	}
 	f.quorate(0, "--server", f.daemon.URL, "--token-file", file)
 	if _, errs := f.quorate(1, "--server", "http://quorate.example.com", "--token-file", file); !strings.Contains(errs, "no token is sent") {
+		t.Errorf("said %q", errs)
+	}
+	secure := httptest.NewTLSServer(f.daemon.Config.Handler)
+	defer secure.Close()
+	if _, errs := f.quorate(1, "--server", secure.URL, "--token-file", file); !strings.Contains(errs, "certificate signed by unknown authority") {
+		t.Errorf("said %q", errs)
+	}
+	authority := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.quorate(0, "--server", secure.URL, "--token-file", file, "--ca-file", authority)
+	if _, errs := f.quorate(1, "--server", secure.URL, "--ca-file", file); !strings.Contains(errs, "has no certificate in PEM") {
 		t.Errorf("said %q", errs)
 	}
 	if _, errs := f.quorate(1, "--server", "quorate:8080"); !strings.Contains(errs, "give a URL such as http://localhost:8081") {

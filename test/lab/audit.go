@@ -1,0 +1,106 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Right is one verb on one kind of object.
+type Right struct{ Verb, Group, Resource string }
+
+func (r Right) String() string {
+	return r.Verb + " " + strings.TrimPrefix(r.Group+"/"+r.Resource, "/")
+}
+
+// auditEvent is what is read of an event of the API server's audit log.
+type auditEvent struct {
+	Verb             string
+	User             auditUser
+	ImpersonatedUser auditUser
+	ObjectRef        struct{ APIGroup, Resource, Subresource string }
+	Annotations      map[string]string
+}
+
+type auditUser struct{ Username string }
+
+// isQuorate reports whether it is a user of Rights, or the service account of an Overlay.
+func (u auditUser) isQuorate() bool {
+	return strings.HasPrefix(u.Username, testUser) ||
+		strings.HasPrefix(u.Username, "system:serviceaccount:") && strings.HasSuffix(u.Username, ":quorate")
+}
+
+// Unused are the rights of deploy/base that quorate has not used since the sandbox came up, by
+// the audit log of its API server. They may be more than quorate needs, or a test is missing.
+func (c *Cluster) Unused(ctx context.Context) (unused []Right, err error) {
+	used, err := c.used(ctx)
+	if err != nil {
+		return nil, err
+	}
+	granted, err := granted(ctx)
+	for _, r := range granted {
+		if !used[r] {
+			unused = append(unused, r)
+		}
+	}
+	return unused, err
+}
+
+// used are the rights by which the API server has let quorate do something.
+func (c *Cluster) used(ctx context.Context) (map[Right]bool, error) {
+	if c.Sandbox == nil {
+		return nil, errors.New("only the sandbox has an audit log that can be read")
+	}
+	status, err := c.Sandbox.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(filepath.Join(status.Dir, "logs", "audit.log"))
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	used := map[Right]bool{}
+	for events := json.NewDecoder(file); ; {
+		var e auditEvent
+		switch err := events.Decode(&e); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // the last one is being written
+			return used, nil
+		case err != nil:
+			return nil, fmt.Errorf("read the audit log: %w", err)
+		}
+		let := e.Annotations["authorization.k8s.io/decision"] == "allow"
+		if let && e.ObjectRef.Subresource == "" && (e.User.isQuorate() || e.ImpersonatedUser.isQuorate()) {
+			used[Right{e.Verb, e.ObjectRef.APIGroup, e.ObjectRef.Resource}] = true
+		}
+	}
+}
+
+// granted are the rights that deploy/base gives quorate.
+func granted(ctx context.Context) (all []Right, err error) {
+	for file, names := range map[string][]string{"clusterrole.yaml": {inNamespaces, clusterScoped}, "role.yaml": {inNamespaces}} {
+		for _, name := range names {
+			var role rbacv1.ClusterRole
+			if err := readDeployed(ctx, file, name, &role); err != nil {
+				return nil, err
+			}
+			for _, rule := range role.Rules {
+				for _, group := range rule.APIGroups {
+					for _, resource := range rule.Resources {
+						for _, verb := range rule.Verbs {
+							all = append(all, Right{verb, group, resource})
+						}
+					}
+				}
+			}
+		}
+	}
+	return all, nil
+}
