@@ -140,15 +140,15 @@ func (s *packSession) history(ctx context.Context, from, to plumbing.Hash) (obje
 }
 
 func (s *packSession) fetch(ctx context.Context, w want) (objects, error) {
+	if tag, has := s.tags[w.commit]; has {
+		w.commit = tag
+	}
 	greeting, err := s.wire.greet(ctx)
 	if err != nil {
 		return objects{}, s.wire.explain(err)
 	}
 	if !greeting.can("fetch", "filter") {
 		w.filter = ""
-	}
-	if tag, has := s.tags[w.commit]; has {
-		w.commit = tag
 	}
 	raw, err := s.download(ctx, greeting, w)
 	if err != nil {
