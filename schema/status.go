@@ -52,12 +52,31 @@ type ObjectStatus struct {
 	// Commit is the Git commit that declares what the object is, or will become;
 	// empty where it is unknown.
 	Commit string `json:"commit,omitempty"`
+	// Accepted is why that commit was let in; left out where nothing was asked of it. Like
+	// Commit it stays as it is while other commits leave the object alone.
+	Accepted Acceptance `json:"accepted,omitzero"`
 	// Conditions are Ready, Reconciling and Stalled, in this order.
 	Conditions []Condition      `json:"conditions"`
 	Cluster    *ClusterStatus   `json:"cluster,omitempty"`
 	Backup     *BackupRunStatus `json:"backup,omitempty"`
 	Schedule   *ScheduleStatus  `json:"schedule,omitempty"`
 	Restore    *RestoreStatus   `json:"restore,omitempty"`
+}
+
+// Acceptance is why a commit was let in: whose signatures were verified, and which approval
+// of a person it took.
+type Acceptance struct {
+	// Signer is the key that its signature was verified with, and whose that is by
+	// allowed_signers; empty where no signature was wanted.
+	Signer string `json:"signer,omitempty"`
+	// Tag is the tag that named the commit, and TagSigner whose signature of that was
+	// verified; empty where a branch or a commit is followed, or no signature was wanted.
+	Tag       string `json:"tag,omitempty"`
+	TagSigner string `json:"tagSigner,omitempty"`
+	// Approval is the transition, FROM..TO, that a person approved to have it accepted, and
+	// ApprovedBy how and when; empty where none was needed.
+	Approval   string `json:"approval,omitempty"`
+	ApprovedBy string `json:"approvedBy,omitempty"`
 }
 
 // The types of conditions, which are kstatus's. Ready means that the object is what

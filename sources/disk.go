@@ -65,13 +65,13 @@ type diskSession struct {
 
 func (s diskSession) close() {}
 
-func (s diskSession) refs(_ context.Context, prefix string) (map[string]plumbing.Hash, error) {
+func (s diskSession) refs(_ context.Context, prefix string) (map[string]target, error) {
 	all, err := s.repo.Storer.IterReferences()
 	if err != nil {
 		return nil, damaged("the list of references", err)
 	}
 	defer all.Close()
-	found := map[string]plumbing.Hash{}
+	found := map[string]target{}
 	return found, all.ForEach(func(ref *plumbing.Reference) error {
 		name := ref.Name().String()
 		if !strings.HasPrefix(name, prefix) {
@@ -81,7 +81,7 @@ func (s diskSession) refs(_ context.Context, prefix string) (map[string]plumbing
 		if err != nil {
 			return damaged(name, err)
 		}
-		found[name] = s.peel(direct.Hash())
+		found[name] = target{object: direct.Hash(), commit: s.peel(direct.Hash())}
 		return nil
 	})
 }

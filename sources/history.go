@@ -16,81 +16,99 @@ type Trust struct {
 	// Applied is the commit that was accepted last; empty for none yet. The head
 	// must descend from it, unless the Config names a commit itself.
 	Applied string
+	// Tag is the tag by which that commit was accepted; none where that is not known.
+	Tag Tag
 	// Approved is a commit that a person has approved, by its full hash: it is
-	// accepted whatever its history and signatures are.
+	// accepted whatever its history and signatures are, and those of its tag.
 	Approved string
+}
+
+// question is what a verdict rests on.
+type question struct {
+	head    named
+	applied string
+	tag     Tag
+	signers string
 }
 
 // verdict is what was found of a head; it stays so while nothing it rests on
 // changes.
 type verdict struct {
-	head    plumbing.Hash
-	applied string
-	signers string
-	signer  string
-	err     error
+	question
+	by  signatures
+	err error
 }
 
-// judge reports whether a head may be followed, and whose signature it has. What it finds
+// signatures are whose signatures of a commit and of a tag were verified; "" for none.
+type signatures struct{ commit, tag string }
+
+// judge reports whether a head may be followed, and whose signatures it has. What it finds
 // is kept, so that a head that is held is not fetched at each poll.
-func (r *Repository) judge(ctx context.Context, s session, head plumbing.Hash, trust Trust) (signer string, err error) {
-	if head.String() == trust.Approved {
-		return "", nil
+func (r *Repository) judge(ctx context.Context, s session, head named, trust Trust) (by signatures, err error) {
+	if head.commit.String() == trust.Approved {
+		return signatures{}, nil
 	}
 	signers, err := r.signers.read(ctx)
 	if err != nil {
-		return "", err
+		return signatures{}, err
 	}
+	asked := question{head, trust.Applied, trust.Tag, signers.digest}
 	r.mu.Lock()
 	known := r.judged
 	r.mu.Unlock()
-	if known.head == head && known.applied == trust.Applied && known.signers == signers.digest {
-		return known.signer, known.err
+	if known.question == asked {
+		return known.by, known.err
 	}
-	signer, err = r.examine(ctx, s, head, trust.Applied, signers)
+	commit, err := r.examine(ctx, s, head.commit, trust.Applied, signers)
+	by.commit = signers.signer(commit)
+	if err == nil {
+		by.tag, err = examineTag(ctx, s, head, trust, signers)
+	}
+	err = describe(err, commit)
 	if err == nil || errors.Is(err, ErrRewritten) || errors.Is(err, ErrUntrusted) {
 		r.mu.Lock()
-		r.judged = verdict{head, trust.Applied, signers.digest, signer, err}
+		r.judged = verdict{asked, by, err}
 		r.mu.Unlock()
 	}
-	return signer, err
+	return by, err
 }
 
 // examine checks the commits between the accepted one and the head: at all of
 // them, because what a later one takes back may have been seen in between by
-// others, and unsigned commits would come in below a good signature.
-func (r *Repository) examine(ctx context.Context, s session, head plumbing.Hash, applied string, signers keys) (signer string, err error) {
+// others, and unsigned commits would come in below a good signature. It returns the head
+// where it had to be read.
+func (r *Repository) examine(ctx context.Context, s session, head plumbing.Hash, applied string, signers keys) (*object.Commit, error) {
 	if applied == head.String() {
-		return "", nil
+		return nil, nil
 	}
 	if applied == "" {
 		if signers.isEmpty() {
-			return "", nil
+			return nil, nil
 		}
 		alone, err := s.objects(ctx, head)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		commit, err := object.GetCommit(alone, head)
 		if err != nil {
-			return "", damaged("commit "+head.String(), err)
+			return nil, damaged("commit "+head.String(), err)
 		}
-		return signers.signer(commit), describe(signers.verify([]*object.Commit{commit}), commit)
+		return commit, signers.verify([]*object.Commit{commit})
 	}
 	between, err := r.between(ctx, s, plumbing.NewHash(applied), head)
 	switch {
 	case errors.Is(err, ErrTooLarge):
-		return "", rewritten(fmt.Sprintf("what lies between %s, accepted last, and %s is more than is read", applied, head), head)
+		return nil, rewritten(fmt.Sprintf("what lies between %s, accepted last, and %s is more than is read", applied, head), head)
 	case err != nil:
-		return "", err
+		return nil, err
 	case !between.descends && !r.ref.isFixed():
-		return "", describe(rewritten(fmt.Sprintf("commit %s does not descend from %s, accepted last: the history was rewritten", head, applied), head), between.head)
+		return between.head, rewritten(fmt.Sprintf("commit %s does not descend from %s, accepted last: the history was rewritten", head, applied), head)
 	}
 	err = signers.verify(between.commits)
 	if err == nil && !signers.isEmpty() {
 		err = r.checkUnsent(ctx, s, plumbing.NewHash(applied), between.unsent)
 	}
-	return signers.signer(between.head), describe(err, between.head)
+	return between.head, err
 }
 
 // checkUnsent requires each parent that the server omitted to be an ancestor of the accepted

@@ -45,10 +45,11 @@ func (r *Repository) propose(ctx context.Context, name string, applied plumbing.
 	if err != nil {
 		return Proposal{}, err
 	}
-	head, there := refs[name]
+	named, there := refs[name]
 	if !there {
 		return Proposal{}, refGone("no "+name, "see whether the pull request is still open")
 	}
+	head := named.commit
 	base, err := branchPoint(ctx, session, applied, head)
 	if err != nil {
 		return Proposal{}, err

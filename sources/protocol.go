@@ -131,8 +131,8 @@ func (h hello) listRequest(prefix string) []byte {
 	return m.Bytes()
 }
 
-// readList reads what a listRequest gave. Tags with a message of their own count
-// as the commit that they name.
+// readList reads what a listRequest gave. What a tag with a message of its own names
+// stands behind the tag's name and ^{}, as in protocol 0.
 func readList(r io.Reader) (map[string]plumbing.Hash, error) {
 	packets, refs := &pktReader{r: r}, map[string]plumbing.Hash{}
 	for {
@@ -150,7 +150,7 @@ func readList(r io.Reader) (map[string]plumbing.Hash, error) {
 		refs[fields[1]] = plumbing.NewHash(fields[0])
 		for _, attribute := range fields[2:] {
 			if peeled, is := strings.CutPrefix(attribute, "peeled:"); is {
-				refs[fields[1]] = plumbing.NewHash(peeled)
+				refs[fields[1]+peeledSuffix] = plumbing.NewHash(peeled)
 			}
 		}
 	}

@@ -218,7 +218,7 @@ func (p *Publisher) findHead(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	head := refs[p.ref.String()]
+	head := refs[p.ref.String()].commit
 	if p.tip == nil || p.tip.commit != head {
 		p.tip = &tip{}
 		if !head.IsZero() {

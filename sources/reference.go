@@ -84,11 +84,17 @@ func (r reference) source() string {
 // isFixed reports whether a person has named the commit itself.
 func (r reference) isFixed() bool { return !r.commit.IsZero() }
 
-// head is the commit that the reference means now.
-func (r reference) head(ctx context.Context, s session) (plumbing.Hash, error) {
+// named is what a reference means now.
+type named struct {
+	target
+	tag string // without refs/tags/; "" of a branch or a commit
+}
+
+// head is what the reference means now.
+func (r reference) head(ctx context.Context, s session) (named, error) {
 	switch {
 	case r.isFixed():
-		return r.commit, nil
+		return named{target: target{r.commit, r.commit}}, nil
 	case r.versions != nil:
 		return r.highest(ctx, s)
 	}
@@ -98,20 +104,22 @@ func (r reference) head(ctx context.Context, s session) (plumbing.Hash, error) {
 	}
 	refs, err := s.refs(ctx, name)
 	if err != nil {
-		return plumbing.ZeroHash, err
+		return named{}, err
 	}
-	if hash, there := refs[name]; there {
-		return hash, nil
+	if found, there := refs[name]; there {
+		return named{found, r.tag}, nil
 	}
-	return plumbing.ZeroHash, r.gone(ctx, s)
+	return named{}, r.gone(ctx, s)
 }
 
 // highest is the tag with the highest version in the range. Of two ways to write
-// one version, v1.0.0 and 1.0.0, the first by name counts.
-func (r reference) highest(ctx context.Context, s session) (plumbing.Hash, error) {
+// one version, v1.0.0 and 1.0.0, the first by name counts. It is the highest whether its
+// signature is good or not: where it is not, the head is held. To go to the next one below
+// would let whoever can spoil the newest tag keep an older version in force unnoticed.
+func (r reference) highest(ctx context.Context, s session) (named, error) {
 	refs, err := s.refs(ctx, tagPrefix)
 	if err != nil {
-		return plumbing.ZeroHash, err
+		return named{}, err
 	}
 	var best *semver.Version
 	for name := range refs {
@@ -124,9 +132,9 @@ func (r reference) highest(ctx context.Context, s session) (plumbing.Hash, error
 		}
 	}
 	if best == nil {
-		return plumbing.ZeroHash, r.gone(ctx, s)
+		return named{}, r.gone(ctx, s)
 	}
-	return refs[tagPrefix+best.Original()], nil
+	return named{refs[tagPrefix+best.Original()], best.Original()}, nil
 }
 
 func (r reference) gone(ctx context.Context, s session) error {

@@ -44,6 +44,25 @@ func TestEveryKindOfReferenceIsFollowed(t *testing.T) {
 	})
 }
 
+// A tag with a message is followed as well where no branch ends at its commit: some servers give
+// only what a reference names itself, which is the tag.
+func TestTagOfAnEarlierCommitIsFollowed(t *testing.T) {
+	everyWay(t, map[string]string{"a.yaml": "1"}, func(t *testing.T, u *upstream, open opener) {
+		first := u.git(u.work, "rev-parse", "HEAD")
+		second := u.commit("two", map[string]string{"a.yaml": "2"})
+		u.commit("three", map[string]string{"a.yaml": "3"})
+		u.git(u.work, "tag", "--annotate", "--message", "words", "v1.0.0", second)
+		u.git(u.work, "push", "--quiet", "--tags", "origin")
+		for _, cfg := range []sources.Config{{Tag: "v1.0.0"}, {Semver: "1.x"}} {
+			for _, applied := range []string{"", first} {
+				if got := after(t, refer(t, open, cfg), sources.Trust{Applied: applied}, nil); got.Commit != second {
+					t.Errorf("%+v: got %s, want %s", cfg, got.Commit, second)
+				}
+			}
+		}
+	})
+}
+
 // A commit that is not there says so, over whatever it is asked for.
 func TestCommitThatIsNotThereIsAnError(t *testing.T) {
 	const absent = "0123456789012345678901234567890123456789"

@@ -36,7 +36,7 @@ type Config struct {
 	Include, Ignore []string
 	// Auth is for https and ssh.
 	Auth Auth
-	// Signers may sign commits.
+	// Signers may sign commits, and a tag that is followed.
 	Signers Signers
 	// CAFile holds PEM certificates that are trusted besides the system's, for
 	// https. It is read again for each fetch, and goes before Auth's.
@@ -79,9 +79,8 @@ type origin interface {
 
 // session is one conversation with an origin.
 type session interface {
-	// refs are the references with a prefix by their full names, each with the
-	// commit that it means.
-	refs(ctx context.Context, prefix string) (map[string]plumbing.Hash, error)
+	// refs are the references with a prefix by their full names.
+	refs(ctx context.Context, prefix string) (map[string]target, error)
 	// isEmpty reports whether there is no reference at all. Nothing can be asked
 	// after it.
 	isEmpty(ctx context.Context) bool
@@ -95,6 +94,10 @@ type session interface {
 	history(ctx context.Context, from, to plumbing.Hash) (objects, error)
 	close()
 }
+
+// target is what a reference names: an object, and the commit that it means. The two
+// differ where a tag has a message of its own.
+type target struct{ object, commit plumbing.Hash }
 
 // objects are Git's commits, trees and blobs.
 type objects struct {
@@ -200,8 +203,8 @@ func (r *Repository) Fetch(ctx context.Context) (Snapshot, error) {
 
 // FetchAfter is Fetch of a head that may be trusted: it descends from the commit
 // that was accepted last, and every commit in between is signed where there are
-// Signers; before any was accepted, the head itself is. Other heads are an
-// ErrRewritten or ErrUntrusted.
+// Signers; before any was accepted, the head itself is. A tag that is followed is
+// signed then as well. Other heads are an ErrRewritten or ErrUntrusted.
 func (r *Repository) FetchAfter(ctx context.Context, trust Trust) (Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -231,27 +234,27 @@ func (r *Repository) fetch(ctx context.Context, trust Trust) (plumbing.Hash, Sna
 		return plumbing.ZeroHash, Snapshot{}, err
 	}
 	snapshot, err := r.read(ctx, session, head, trust)
-	return head, snapshot, err
+	return head.commit, snapshot, err
 }
 
 // read reads one commit, if it may be followed.
-func (r *Repository) read(ctx context.Context, session session, head plumbing.Hash, trust Trust) (Snapshot, error) {
-	if kept, ok := r.recall(head); ok {
+func (r *Repository) read(ctx context.Context, session session, head named, trust Trust) (Snapshot, error) {
+	if kept, ok := r.recall(head.commit); ok && kept.Tag.is(head) {
 		return kept, nil
 	}
-	signer, err := r.judge(ctx, session, head, trust)
+	by, err := r.judge(ctx, session, head, trust)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	objects, err := session.objects(ctx, head)
+	objects, err := session.objects(ctx, head.commit)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	snapshot, err := readCommit(ctx, objects, head, place{r.path, r.choice}, r.limits)
+	snapshot, err := readCommit(ctx, objects, head.commit, place{r.path, r.choice}, r.limits)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	snapshot.Signer = signer
+	snapshot.Signer, snapshot.Tag = by.commit, head.as(by.tag)
 	r.keep(snapshot)
 	return snapshot, nil
 }

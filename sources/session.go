@@ -48,18 +48,20 @@ type wire interface {
 type packSession struct {
 	wire   wire
 	limits Limits
+	// tags are those with a message, by the commit that they mean.
+	tags map[plumbing.Hash]plumbing.Hash
 }
 
 func (s *packSession) close() { s.wire.close() }
 
 // refs are the references with a prefix, by their full names.
-func (s *packSession) refs(ctx context.Context, prefix string) (map[string]plumbing.Hash, error) {
+func (s *packSession) refs(ctx context.Context, prefix string) (map[string]target, error) {
 	greeting, err := s.wire.greet(ctx)
 	if err != nil {
 		return nil, s.wire.explain(err)
 	}
 	if !greeting.v2 {
-		return peeled(greeting.refs, prefix), nil
+		return s.note(peeled(greeting.refs, prefix)), nil
 	}
 	answer, err := s.wire.ask(ctx, greeting.listRequest(prefix))
 	if err != nil {
@@ -70,18 +72,33 @@ func (s *packSession) refs(ctx context.Context, prefix string) (map[string]plumb
 	if err != nil {
 		return nil, s.wire.explain(err)
 	}
-	return refs, nil
+	return s.note(peeled(refs, prefix)), nil
 }
+
+// note keeps what a commit is to be asked for by: some servers, as Git over SSH in protocol
+// 0, give only what a reference names itself, and that is the tag.
+func (s *packSession) note(refs map[string]target) map[string]target {
+	s.tags = map[plumbing.Hash]plumbing.Hash{}
+	for _, t := range refs {
+		if t.object != t.commit {
+			s.tags[t.commit] = t.object
+		}
+	}
+	return refs
+}
+
+// peeledSuffix is behind the name of a tag with a message where a list has what it names.
+const peeledSuffix = "^{}"
 
 // peeled picks references out of a whole list, which has what a tag with a
 // message names behind it.
-func peeled(all map[string]plumbing.Hash, prefix string) map[string]plumbing.Hash {
-	refs := map[string]plumbing.Hash{}
+func peeled(all map[string]plumbing.Hash, prefix string) map[string]target {
+	refs := map[string]target{}
 	for name, hash := range all {
-		if strings.HasPrefix(name, prefix) && !strings.HasSuffix(name, "^{}") {
-			refs[name] = hash
-			if commit, has := all[name+"^{}"]; has {
-				refs[name] = commit
+		if strings.HasPrefix(name, prefix) && !strings.HasSuffix(name, peeledSuffix) {
+			refs[name] = target{object: hash, commit: hash}
+			if commit, has := all[name+peeledSuffix]; has {
+				refs[name] = target{object: hash, commit: commit}
 			}
 		}
 	}
@@ -124,6 +141,9 @@ func (s *packSession) history(ctx context.Context, from, to plumbing.Hash) (obje
 }
 
 func (s *packSession) fetch(ctx context.Context, w want) (objects, error) {
+	if tag, has := s.tags[w.commit]; has {
+		w.commit = tag
+	}
 	greeting, err := s.wire.greet(ctx)
 	if err != nil {
 		return objects{}, s.wire.explain(err)

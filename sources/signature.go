@@ -21,12 +21,12 @@ import (
 	"github.com/hiddeco/sshsig"
 )
 
-// Signers is where the public keys are whose owners may sign commits: OpenPGP
+// Signers is where the public keys are whose owners may sign commits and tags: OpenPGP
 // keys in armor, and SSH keys as in authorized_keys or in Git's allowed_signers.
 // Of the options of the latter valid-after, valid-before and namespaces are kept to; a line
 // with another one, such as cert-authority, is an error. Names say whose key it is, and
-// decide nothing. The keys are read again for each commit. Without any, commits need no
-// signature.
+// decide nothing. The keys are read again for each commit. Without any, neither commits
+// nor tags need a signature.
 type Signers struct {
 	// File holds keys.
 	File string
@@ -134,13 +134,18 @@ func (k keys) refuse(commit *object.Commit) (who, why string) {
 	if err != nil {
 		return "", "cannot be encoded for the check"
 	}
-	if strings.Contains(commit.PGPSignature, "BEGIN SSH SIGNATURE") {
-		return k.refuseSSH(text, commit)
+	return k.refuseText(text, commit.PGPSignature, commit.Committer.When)
+}
+
+// refuseText does the same for the signature of a text that bears a date.
+func (k keys) refuseText(text []byte, signature string, dated time.Time) (who, why string) {
+	if strings.Contains(signature, "BEGIN SSH SIGNATURE") {
+		return k.refuseSSH(text, signature, dated)
 	}
-	if strings.Contains(commit.PGPSignature, "BEGIN SIGNED MESSAGE") {
+	if strings.Contains(signature, "BEGIN SIGNED MESSAGE") {
 		return "", "has an X.509 signature, such as of gitsign or S/MIME, which quorate does not verify"
 	}
-	return k.refusePGP(text, commit.PGPSignature)
+	return k.refusePGP(text, signature)
 }
 
 // signer is whose the signature of a commit is that was verified; "" without keys.
@@ -165,8 +170,8 @@ func signedText(commit *object.Commit) ([]byte, error) {
 	return io.ReadAll(reader)
 }
 
-func (k keys) refuseSSH(text []byte, commit *object.Commit) (who, why string) {
-	signature, err := sshsig.Unarmor([]byte(commit.PGPSignature))
+func (k keys) refuseSSH(text []byte, armored string, dated time.Time) (who, why string) {
+	signature, err := sshsig.Unarmor([]byte(armored))
 	if err != nil {
 		return "", "has a signature that cannot be read"
 	}
@@ -175,7 +180,7 @@ func (k keys) refuseSSH(text []byte, commit *object.Commit) (who, why string) {
 		if !bytes.Equal(s.key.Marshal(), signature.PublicKey.Marshal()) {
 			continue
 		}
-		if limit := s.refuse(commit.Committer.When, k.now); limit != "" {
+		if limit := s.refuse(dated, k.now); limit != "" {
 			why = "is signed with " + s.String() + ", " + limit
 			continue // another line may allow it
 		}

@@ -11,19 +11,19 @@ import (
 )
 
 // signer is a line of allowed_signers, or of authorized_keys: an SSH key that may sign
-// commits, with the limits that the line sets.
+// commits and tags, with the limits that the line sets.
 type signer struct {
 	key ssh.PublicKey
 	// names are whose key it is, as the line has it; "" where it names nobody.
 	names string
-	// other says that the key is for signatures of something else than commits.
+	// other says that the key is for signatures of something else than commits and tags.
 	other bool
 	// after and before are the first and the last moment at which the key counts; zero for
 	// no limit.
 	after, before time.Time
 }
 
-// namespace is what Git signs commits for.
+// namespace is what Git signs commits and tags for.
 const namespace = "git"
 
 // parseSigner reads a line. A limit that cannot be kept is an error: to leave it out
@@ -152,7 +152,7 @@ func parseMoment(text string) (time.Time, error) {
 	return time.Time{}, errors.New("it is no time: give one such as 20260131 or 20260131120000Z")
 }
 
-// refuse reports why the key does not count for a commit that is dated a time and seen
+// refuse reports why the key does not count for what is dated a time and seen
 // now; "" where it does. Both must lie within the limits. The date is the word of whoever
 // signs: with a key that has ended one writes an earlier date. But what git itself would
 // refuse for its date is not accepted either.
@@ -166,11 +166,11 @@ func (s signer) refuse(dated, now time.Time) string {
 	case over(now):
 		return "which is allowed until " + until + " only"
 	case over(dated):
-		return "which is allowed until " + until + " only, and the commit is dated later"
+		return "which is allowed until " + until + " only, and the date is later"
 	case ahead(now):
 		return "which is allowed from " + from + " on only"
 	case ahead(dated):
-		return "which is allowed from " + from + " on only, and the commit is dated earlier"
+		return "which is allowed from " + from + " on only, and the date is earlier"
 	}
 	return ""
 }

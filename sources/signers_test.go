@@ -36,8 +36,8 @@ func TestLimitsOfAllowedSignersAreKept(t *testing.T) {
 		{past, `namespaces="g?t" `, ""},
 		{past, `valid-before="20250101Z" `, "SHA256:"},
 		{past, `valid-before="20250101Z" `, " of ada@example.com, which is allowed until 2025-01-01T00:00:00Z only;"}, // backdated
-		{future, `valid-before="20800101utc" `, "which is allowed until 2080-01-01T00:00:00Z only, and the commit is dated later"},
-		{past, `valid-after="20240601Z" `, "which is allowed from 2024-06-01T00:00:00Z on only, and the commit is dated earlier"},
+		{future, `valid-before="20800101utc" `, "which is allowed until 2080-01-01T00:00:00Z only, and the date is later"},
+		{past, `valid-after="20240601Z" `, "which is allowed from 2024-06-01T00:00:00Z on only, and the date is earlier"},
 		{future, `valid-after="20890101Z" `, "which is allowed from 2089-01-01T00:00:00Z on only;"},
 		{past, `namespaces="file" `, "other namespaces than git"},
 		{past, `namespaces="*,!git" `, "other namespaces than git"},

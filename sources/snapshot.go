@@ -25,6 +25,8 @@ type Snapshot struct {
 	// Signer is the key whose signature of the commit was verified, and whose that is
 	// as far as Signers say; "" where none was wanted, or the commit was accepted without.
 	Signer string `json:",omitempty"`
+	// Tag is the tag that named the commit; none where a branch or a commit is followed.
+	Tag Tag `json:",omitzero"`
 	// When is the time of the commit, by its committer's clock.
 	When time.Time
 	// Files are the regular .yaml and .yml files, ordered by path.

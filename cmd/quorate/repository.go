@@ -39,7 +39,7 @@ func (f *repositoryFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&c.Auth.BearerTokenFile, "git-token-file", "", "file with a bearer token for the repository")
 	flags.StringVar(&c.Auth.Dir, "git-credentials-dir", "", "directory with credentials for the repository, such as a mounted Secret: username, password, bearerToken, identity (an SSH key), jumpIdentity (another one for --git-ssh-jump) and known_hosts, ca.crt, tls.crt and tls.key, githubAppID, githubAppInstallationID, githubAppPrivateKey")
 	flags.StringVar(&f.secret, "git-secret", "", "Secret with the same, in the namespace of $POD_NAMESPACE or quorate-system; read at each poll of the repository")
-	flags.StringVar(&c.Signers.File, "git-signers-file", "", "file with the public keys, OpenPGP or SSH, that may sign commits; then every commit must be signed by one of them")
+	flags.StringVar(&c.Signers.File, "git-signers-file", "", "file with the public keys, OpenPGP or SSH, that may sign commits and tags; then every commit, and a tag that is followed, must be signed by one of them")
 	flags.StringVar(&f.signers, "git-signers-secret", "", "Secret with such keys, in quorate's namespace")
 	flags.StringVar(&c.CAFile, "git-ca-file", "", "file with additional certificate authorities for the repository")
 	flags.StringVar(&c.SSHJump, "git-ssh-jump", "", "SSH server to go through to the repository's, as USER@HOST or USER@HOST:PORT, like ssh's ProxyJump; known_hosts must have its key")

@@ -16,6 +16,8 @@ type Backup struct {
 	Schedule *schema.BackupScheduleSpec
 	// Commit is the Git commit that declares it.
 	Commit string
+	// Accepted is why that commit was let in, for people.
+	Accepted schema.Acceptance `json:",omitzero"`
 	// Held says that the newest commit has errors about it, and that this is what
 	// was last valid: backups continue, and nothing is removed.
 	Held bool

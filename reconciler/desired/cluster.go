@@ -17,6 +17,8 @@ type Cluster struct {
 	schema.EtcdCluster
 	// Commit is the Git commit that declares it.
 	Commit string
+	// Accepted is why that commit was let in, for people.
+	Accepted schema.Acceptance
 	// Problems of its file. With any, only the name can be trusted.
 	Problems []string
 	// Restore is the backup that it begins with; nil for none.

@@ -21,7 +21,7 @@ func (e *Executor) beginDeletion(ctx context.Context, v *observe.View, a action.
 		rec.Saw(highest(v.Observed.Rounds)) // the last time that its members are asked
 		rec.NoteFloors(v.Observed.Round(), e.Now())
 		if a.Version != "" {
-			rec.Applied = &record.Applied{Settings: a.Settings, Version: a.Version, Commit: v.Cluster.Commit}
+			rec.Applied = &record.Applied{Settings: a.Settings, Version: a.Version, Commit: v.Cluster.Commit, Accepted: v.Cluster.Accepted}
 		}
 	})
 }

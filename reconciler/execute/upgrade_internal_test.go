@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/schema"
 )
 
 // EtcdArgs are the flags of etcd in the StatefulSet's template.
@@ -30,7 +31,7 @@ func Count(list []string, text string) int {
 func TestAppliedReleaseHasReadTheLogs(t *testing.T) {
 	for version, want := range map[string]map[string]string{"3.7.3": {"orders-0": "a0"}, "3.6.16": nil} {
 		r := record.Record{Members: map[string]string{"orders-0": "a0"}}
-		record.Apply(action.RecordApplied{Version: version})(&r)
+		record.Apply(action.RecordApplied{Version: version}, schema.Acceptance{})(&r)
 		if !maps.Equal(r.Flushed, want) {
 			t.Errorf("after %s: %v", version, r.Flushed)
 		}

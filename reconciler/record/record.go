@@ -183,8 +183,10 @@ type Applied struct {
 	Settings string `json:"settings,omitempty"`
 	// Version is the etcd version.
 	Version string `json:"version"`
-	// Commit is the Git commit that it came from.
-	Commit string `json:"commit"`
+	// Commit is the Git commit that it came from, and Accepted why that was let in, for
+	// people; an older quorate does not note the latter.
+	Commit   string            `json:"commit"`
+	Accepted schema.Acceptance `json:"accepted,omitzero"`
 }
 
 // New is the record of a cluster that has not formed yet.

@@ -23,7 +23,8 @@ func ClusterStatus(v *observe.View, p decision.Plan) schema.Status {
 	phase, reason, message := phaseOf(p)
 	m := v.Cluster.Metadata
 	s := schema.NewStatus(schema.KindCluster, m.Namespace, m.Name, phase, reason, message)
-	s.Observed, s.Status.Commit = v.Cluster.Commit, commitOf(v)
+	s.Observed = v.Cluster.Commit
+	s.Status.Commit, s.Status.Accepted = commitOf(v)
 	members := membersOf(v)
 	s.Status.Cluster = &schema.ClusterStatus{
 		Version:  versionStatus(v.Cluster.Spec.Version, members),
@@ -59,13 +60,13 @@ func phaseOf(p decision.Plan) (phase schema.Phase, reason, message string) {
 	}
 }
 
-// commitOf is the one that declares what the cluster is or will become. One that only
-// changes others, or whose file cannot be read, brought nothing.
-func commitOf(v *observe.View) string {
+// commitOf is the one that declares what the cluster is or will become, and why it was let
+// in. One that only changes others, or whose file cannot be read, brought nothing.
+func commitOf(v *observe.View) (commit string, accepted schema.Acceptance) {
 	if v.Record != nil && v.Record.Applied != nil && (v.Applied() || len(v.Cluster.Problems) > 0) {
-		return v.Record.Applied.Commit
+		return v.Record.Applied.Commit, v.Record.Applied.Accepted
 	}
-	return v.Cluster.Commit
+	return v.Cluster.Commit, v.Cluster.Accepted
 }
 
 // membersOf are those of the last pass, and those of the record that it did not see.
@@ -195,6 +196,7 @@ func RestoreStatus(v *observe.View, p decision.Plan, w desired.Restore) schema.S
 		s.Time = done.At.UTC().Format(time.RFC3339)
 	}
 	status := schema.NewStatus(schema.KindRestore, v.Cluster.Metadata.Namespace, w.Name, phase, reason, message)
-	status.Observed, status.Status.Commit, status.Status.Restore = v.Cluster.Commit, commitOf(v), &s
+	status.Observed, status.Status.Restore = v.Cluster.Commit, &s
+	status.Status.Commit, status.Status.Accepted = commitOf(v)
 	return status
 }

@@ -93,10 +93,15 @@ func TestStatusNamesTheMaintenanceWindows(t *testing.T) {
 func TestStatusOfAnUpgrade(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		first := w.Wish.Commit
+		accepted := schema.Acceptance{Signer: "SSH key of ada@example.com", Approval: "0a..1b", ApprovedBy: "annotation by kubectl"}
+		w.Wish.Accepted = accepted
 		w.Commit(clustertest.SetVersion("3.6.16"))
 		w.R.SetDesired([]desired.Cluster{w.Wish})
 		w.MustPass()
 		s := w.Status(schema.KindCluster, "orders")
+		if s.Status.Accepted != accepted {
+			t.Errorf("the commit on the way was accepted by %+v", s.Status.Accepted)
+		}
 		if phase, _ := s.Phase(); phase != schema.PhaseReconciling || len(s.Status.Cluster.Plan) < 6 || s.Status.Commit != w.Wish.Commit {
 			t.Errorf("it is %s of commit %s with the plan %+v", phase, s.Status.Commit, s.Status.Cluster.Plan)
 		}
@@ -126,11 +131,15 @@ func TestStatusOfAnUpgrade(t *testing.T) {
 		if !mixed || s.Status.Commit == first {
 			t.Errorf("two versions at once were seen: %t, commit %s", mixed, s.Status.Commit)
 		}
-		// A commit that changes others is no news of this cluster.
+		if s.Status.Accepted != accepted {
+			t.Errorf("the commit that was applied was accepted by %+v", s.Status.Accepted)
+		}
+		// A commit that changes others is no news of this cluster, whoever signed it.
+		w.Wish.Accepted = schema.Acceptance{Signer: "SSH key of bob@example.com"}
 		w.Commit()
 		w.MustPass()
-		if after := w.Status(schema.KindCluster, "orders"); after.Status.Commit != s.Status.Commit || after.Observed != w.Wish.Commit {
-			t.Errorf("commit %s, observed %s", after.Status.Commit, after.Observed)
+		if after := w.Status(schema.KindCluster, "orders"); after.Status.Commit != s.Status.Commit || after.Observed != w.Wish.Commit || after.Status.Accepted != accepted {
+			t.Errorf("commit %s, observed %s, accepted by %+v", after.Status.Commit, after.Observed, after.Status.Accepted)
 		}
 	}, clustertest.SetVersion("3.6.12"))
 }
@@ -206,10 +215,11 @@ func TestStatusOfABackup(t *testing.T) {
 	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
 		w.Signs()
 		q := clustertest.Once()
+		q.Accepted = schema.Acceptance{Signer: "SSH key of ada@example.com"}
 		w.R.Scheduler.SetDesired([]desired.Backup{q})
 		w.MustPassRequests(q, time.Minute)
 		w.WantPhase(schema.KindBackup, "before-sale", schema.PhaseReady, "BackupTaken")
-		if s := w.Status(schema.KindBackup, "before-sale"); s.Status.Backup.Taken == nil || s.Status.Commit != q.Commit {
+		if s := w.Status(schema.KindBackup, "before-sale"); s.Status.Backup.Taken == nil || s.Status.Commit != q.Commit || s.Status.Accepted != q.Accepted {
 			t.Errorf("the backup is %+v", s)
 		}
 	})

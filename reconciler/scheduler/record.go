@@ -121,8 +121,9 @@ type doneBackup struct {
 	// killed before it could tell.
 	Time    time.Time `json:"time"`
 	Seconds float64   `json:"seconds"`
-	// Commit that asked for it.
-	Commit string `json:"commit"`
+	// Commit that asked for it, and why that was let in, for people.
+	Commit   string            `json:"commit"`
+	Accepted schema.Acceptance `json:"accepted,omitzero"`
 }
 
 // past is what the schedule's decisions rest on.
@@ -167,6 +168,9 @@ func (k *Record) succeeded(q desired.Backup, m backup.Manifest, ended time.Time,
 	done := doneBackup{
 		URL: b.URL, Object: m.Object, ClusterID: m.ClusterID, Member: m.Member, SHA256: m.SHA256,
 		Revision: m.Revision, Size: m.Size, Time: m.Time, Seconds: took.Seconds(), Commit: m.Commit,
+	}
+	if q.Commit == m.Commit { // of one that was begun under an earlier commit it is not known
+		done.Accepted = q.Accepted
 	}
 	k.Last, k.Begun = &done, nil
 	k.Struck, k.Ended = b.At, ended.UTC()

@@ -20,7 +20,8 @@ func (s *Scheduler) noteRequest(q desired.Backup, k Record, due schedule.Due) {
 	} else {
 		status.Status.Backup = &schema.BackupRunStatus{Cluster: q.ClusterName()}
 		if taken, done := k.Done[q.Hash()]; done {
-			status.Status.Backup.Taken, status.Status.Commit = taken.status(), taken.Commit
+			status.Status.Backup.Taken = taken.status()
+			status.Status.Commit, status.Status.Accepted = taken.Commit, taken.Accepted
 		}
 	}
 	s.Reporter.Board.Note(q.Key(), []schema.Status{status})

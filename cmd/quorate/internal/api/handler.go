@@ -65,6 +65,10 @@ type Commit struct {
 	// Signer is the key that its signature was verified with, and whose that is by
 	// allowed_signers; absent where no signature was wanted.
 	Signer string `json:"signer,omitempty"`
+	// Tag is the tag that named the commit, and TagSigner whose signature of that was
+	// verified; absent where a branch or a commit is followed, or no signature was wanted.
+	Tag       string `json:"tag,omitempty"`
+	TagSigner string `json:"tagSigner,omitempty"`
 	// Approval is the transition, FROM..TO, that a person approved to have it accepted, and
 	// ApprovedBy how and when; both are absent where none was needed.
 	Approval   string `json:"approval,omitempty"`
@@ -122,7 +126,7 @@ func GitOf(d follow.Details) Git {
 	if d.Commit != "" {
 		g.Accepted = &Commit{
 			Hash: d.Commit, Author: d.Author, Subject: d.Subject, Time: schema.TimeText(d.When),
-			Signer: d.Signer, Approval: d.Approval.String(), ApprovedBy: d.Approval.By,
+			Signer: d.Signer, Tag: d.Tag.Name, TagSigner: d.Tag.Signer, Approval: d.Approval.String(), ApprovedBy: d.Approval.By,
 		}
 	}
 	if d.Held != "" {

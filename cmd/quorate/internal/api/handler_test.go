@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/sources"
 )
 
 // world is what a reconciler and a poller would say.
@@ -135,11 +136,11 @@ func TestAnswersAreWhatTheDescriptionSays(t *testing.T) {
 	}
 	w.git = follow.Details{
 		State:  follow.State{Commit: "a", Held: "no", HeldCommit: "b", Problems: []string{"x.yaml:1: bad"}},
-		Source: "https://git.example.com/etcd.git@main", Reference: "branch main", Author: "Ada <ada@example.com>", Subject: "Change", When: time.Unix(1, 0), Signer: "SSH key of ada", Approval: follow.Approval{From: "0a", To: "1b", By: "annotation"}, HeldAuthor: "Bob <bob@example.com>", HeldSubject: "Rewrite", HeldWhen: time.Unix(3, 0), Reason: "history", Approve: "kubectl", LastSuccess: time.Unix(2, 0), Failures: 3,
+		Source: "https://git.example.com/etcd.git@main", Reference: "branch main", Author: "Ada <ada@example.com>", Subject: "Change", When: time.Unix(1, 0), Signer: "SSH key of ada", Tag: sources.Tag{Name: "v1", Signer: "SSH key of bob"}, Approval: follow.Approval{From: "0a", To: "1b", By: "annotation"}, HeldAuthor: "Bob <bob@example.com>", HeldSubject: "Rewrite", HeldWhen: time.Unix(3, 0), Reason: "history", Approve: "kubectl", LastSuccess: time.Unix(2, 0), Failures: 3,
 	}
 	code, header, body := get(Prefix + "/git")
 	fits(Prefix+"/git", code, header.Get("Content-Type"), []byte(body))
-	for _, part := range []string{`"hash":"a"`, `"subject":"Rewrite","time":"1970-01-01T00:00:03Z"`, `"time":"1970-01-01T00:00:01Z"`, `"approve":"kubectl"`, `"lastSuccess":"1970-01-01T00:00:02Z"`, `"failures":3`, `"signer":"SSH key of ada","approval":"0a..1b","approvedBy":"annotation"`, `"problems":["x.yaml:1: bad"]`} {
+	for _, part := range []string{`"hash":"a"`, `"subject":"Rewrite","time":"1970-01-01T00:00:03Z"`, `"time":"1970-01-01T00:00:01Z"`, `"approve":"kubectl"`, `"lastSuccess":"1970-01-01T00:00:02Z"`, `"failures":3`, `"signer":"SSH key of ada","tag":"v1","tagSigner":"SSH key of bob","approval":"0a..1b","approvedBy":"annotation"`, `"problems":["x.yaml:1: bad"]`} {
 		if !strings.Contains(body, part) {
 			t.Errorf("git has no %s: %s", part, body)
 		}

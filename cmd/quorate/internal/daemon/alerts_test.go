@@ -168,6 +168,10 @@ func alertCases() []alertCase {
 		row("QuorateStatusPushFailing", "the branch is protected", once(), `quorate_status_consecutive_failures `+phases("0", "9", "0")),
 		row("QuorateOrphan", "a file is gone", once(), onAndOff(`quorate_orphans`)),
 
+		row("QuorateServingCertificateExpiring", "one process does not take the new one up", map[int]int{59: 0, 178: 1, 239: 0},
+			`quorate_serving_certificate_expiry_timestamp_seconds{pod="a"} 9999999x59 90000x119 9999999x59`, `quorate_serving_certificate_expiry_timestamp_seconds{pod="b"} 9999999x239`),
+		row("QuorateServingCertificateExpiring", "it is replaced within the hour", map[int]int{59: 0, 100: 0, 119: 0, 239: 0}, `quorate_serving_certificate_expiry_timestamp_seconds{pod="a"} 9999999x59 90000x49 9999999x129`),
+
 		row("QuorateDrift", "it was put back at once", map[int]int{59: 0, 62: 1, 69: 1, 80: 0}, `quorate_drift_corrections_total{`+orders+`,kind="Service"} 0x59 1x119`),
 		row("QuorateDrift", "it was put back by a daemon that was restarted", map[int]int{59: 0, 62: 1, 80: 0},
 			`quorate_drift_corrections_total{`+orders+`,kind="Service",pod="a"} 3x59 _x119`, `quorate_drift_corrections_total{`+orders+`,kind="Service",pod="b"} _x59 0 1x119`),
@@ -334,6 +338,17 @@ func TestEachAlertHasACase(t *testing.T) {
 		if !fires[r.Alert] {
 			t.Errorf("%s: no case in which it fires", r.Alert)
 		}
+	}
+}
+
+// The README counts the rules.
+func TestTheREADMECountsTheRules(t *testing.T) {
+	text, err := os.ReadFile(root + "README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("has %d such rules", len(readRules(t))); !strings.Contains(string(text), want) {
+		t.Errorf("the README does not say %q", want)
 	}
 }
 

@@ -53,6 +53,9 @@ func TestAnApprovalIsForOneTransition(t *testing.T) {
 	if d := f.p.Details(); d.Approval.String() != second+".."+first || !strings.HasPrefix(d.Approval.By, "annotation by ") {
 		t.Errorf("details are %+v", d)
 	}
+	if a := f.r.Desired()["shop/orders"].Accepted; a.Approval != second+".."+first || !strings.HasPrefix(a.ApprovedBy, "annotation by ") {
+		t.Errorf("the cluster's commit was accepted by %+v", a)
+	}
 	cm := f.stored()
 	if left := cm.Annotations[annotationApprove]; left != "" || cm.Data[keyApproved] != second+".."+first || !strings.HasPrefix(cm.Data[keyApprovedBy], "annotation") {
 		t.Errorf("the annotation %q is left, and the ConfigMap says %q", left, cm.Data)

@@ -225,7 +225,7 @@ func (p *Poller) poll(ctx context.Context, target Target) error {
 // acceptHead reads the head, and stores and applies it if it is new.
 func (p *Poller) acceptHead(ctx context.Context, target Target, given Approval) error {
 	inForce := p.commit()
-	trust := sources.Trust{Applied: inForce, Approved: given.at(inForce)}
+	trust := sources.Trust{Applied: inForce, Tag: p.tag(), Approved: given.at(inForce)}
 	began := time.Now()
 	s, err := p.repository.FetchAfter(ctx, trust)
 	p.fetches.Observe(time.Since(began).Seconds())
@@ -233,7 +233,7 @@ func (p *Poller) acceptHead(ctx context.Context, target Target, given Approval) 
 	case err != nil:
 		return err
 	case s.Commit == inForce:
-		if p.inForce.Load() {
+		if p.inForce.Load() && s.Tag == trust.Tag {
 			return nil
 		}
 		s.Signer = p.accepted.snapshot.Signer // it was verified when it was accepted, and not again
@@ -241,13 +241,14 @@ func (p *Poller) acceptHead(ctx context.Context, target Target, given Approval) 
 	if p.tooManyChanges.head.Commit == s.Commit && s.Commit != trust.Approved {
 		return p.tooManyChanges.err
 	}
-	next, set := p.parse(s)
+	approved := s.Commit == trust.Approved && (s.Commit != inForce || s.Tag != trust.Tag)
+	if !approved {
+		given = Approval{}
+	}
+	next, set := p.parse(s, given)
 	if err := p.checkChanges(next, trust.Approved); err != nil {
 		p.tooManyChanges.head, p.tooManyChanges.err = sources.Head{Commit: s.Commit, Subject: s.Subject, Author: s.Author, When: s.When}, err
 		return err
-	}
-	if s.Commit != inForce && s.Commit == trust.Approved {
-		next.approval = given
 	}
 	whole, err := p.store.save(ctx, next)
 	if err != nil {
@@ -256,7 +257,7 @@ func (p *Poller) acceptHead(ctx context.Context, target Target, given Approval) 
 	if !whole {
 		p.log.Warn("files too large to save: a restart while Git is unreachable waits until it is reachable", "commit", s.Commit)
 	}
-	if s.Commit != inForce && next.approval.To != "" {
+	if approved {
 		p.log.Warn("approval used", "approval", next.approval.String(), "by", next.approval.By)
 	}
 	if p.accepted == nil || !p.inForce.Load() || s.Tree != p.accepted.snapshot.Tree {
@@ -268,14 +269,15 @@ func (p *Poller) acceptHead(ctx context.Context, target Target, given Approval) 
 	return nil
 }
 
-// parse reads what a commit declares, given the commit that was accepted last.
-func (p *Poller) parse(s sources.Snapshot) (accepted, schema.Set) {
+// parse reads what a commit declares, given the commit that was accepted last, and the
+// approval that is used for it; none for none.
+func (p *Poller) parse(s sources.Snapshot, used Approval) (accepted, schema.Set) {
 	set := Parse(&p.parser, s)
-	next := accepted{snapshot: s, clusters: desired.Origins(set, p.clusters())}
+	next := accepted{snapshot: s, clusters: desired.Origins(set, p.clusters()), approval: used}
 	var before []desired.Backup
 	if was := p.accepted; was != nil {
 		before, next.spent = was.backups, was.spent
-		if was.snapshot.Commit == s.Commit {
+		if used.To == "" && was.snapshot.Commit == s.Commit {
 			next.approval = was.approval
 		}
 	}
@@ -283,6 +285,11 @@ func (p *Poller) parse(s sources.Snapshot) (accepted, schema.Set) {
 		next.spent = p.approved.String()
 	}
 	next.backups = desired.Backups(set, s.Commit, before)
+	for i := range next.backups {
+		if q := &next.backups[i]; !q.Held { // one that is held is what an earlier commit declared
+			q.Accepted = next.acceptance()
+		}
+	}
 	return next, set
 }
 
@@ -321,6 +328,14 @@ func (p *Poller) commit() string {
 		return ""
 	}
 	return p.accepted.snapshot.Commit
+}
+
+// tag returns the tag by which that commit was accepted; none where that is not known.
+func (p *Poller) tag() sources.Tag {
+	if p.accepted == nil {
+		return sources.Tag{}
+	}
+	return p.accepted.snapshot.Tag
 }
 
 // clusters returns the clusters of the accepted commit.
@@ -371,7 +386,7 @@ func (p *Poller) fail(ctx context.Context, target Target, err error) {
 		p.lastSuccess.SetToCurrentTime()
 	}
 	if !p.inForce.Load() && p.accepted != nil && p.accepted.snapshot.Tree != "" {
-		again, set := p.parse(p.accepted.snapshot)
+		again, set := p.parse(p.accepted.snapshot, Approval{})
 		p.apply(again, set, target)
 	}
 	text := err.Error()
@@ -410,6 +425,12 @@ func (p *Poller) apply(next accepted, set schema.Set, target Target) {
 	if s.Signer != "" {
 		log = log.With("signer", s.Signer)
 	}
+	if s.Tag.Name != "" {
+		log = log.With("tag", s.Tag.Name)
+	}
+	if s.Tag.Signer != "" {
+		log = log.With("tagSigner", s.Tag.Signer)
+	}
 	log.Info("commit accepted", "commit", s.Commit, "subject", s.Subject, "author", s.Author, "clusters", len(set.Clusters), "held", len(set.Held))
 	for _, skipped := range s.Skipped {
 		p.log.Warn("manifest skipped", "file", skipped)
@@ -417,7 +438,11 @@ func (p *Poller) apply(next accepted, set schema.Set, target Target) {
 	for _, problem := range set.Problems {
 		p.log.Warn("problem in a manifest", "commit", s.Commit, "problem", problem.String())
 	}
-	target.SetDesired(desired.Clusters(set, s.Commit, before))
+	clusters := desired.Clusters(set, s.Commit, before)
+	for i := range clusters {
+		clusters[i].Accepted = next.acceptance()
+	}
+	target.SetDesired(clusters)
 	p.state.update(func(d *Details) {
 		d.accept(next)
 		d.Problems = texts(set.Problems)

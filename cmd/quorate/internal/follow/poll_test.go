@@ -34,6 +34,8 @@ type followed struct {
 	log *bytes.Buffer
 	// kube is the cluster in which the accepted commit is kept.
 	kube *fake.Clientset
+	// semver is the range of versions that is followed from the next restart on; "" for main.
+	semver string
 	// signers may sign commits from the next restart on.
 	signers sources.Signers
 	// policy is that of --policy from the next restart on.
@@ -52,7 +54,11 @@ func follow(t *testing.T) *followed {
 // restart is a new process that follows the same repository in the same cluster.
 func (f *followed) restart() {
 	f.Helper()
-	repository, err := sources.New(sources.Config{URL: f.Dir, Branch: "main", Path: "clusters", Signers: f.signers})
+	config := sources.Config{URL: f.Dir, Branch: "main", Path: "clusters", Signers: f.signers}
+	if f.semver != "" {
+		config.Branch, config.Semver = "", f.semver
+	}
+	repository, err := sources.New(config)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -30,8 +30,9 @@ type Details struct {
 	Author, Subject string
 	When            time.Time
 	// Signer is the key that the commit in force was verified with, and whose that is; "" for
-	// none. Approval is what it was accepted by, where it would have been held.
+	// none. Tag is the tag that named it, with the same of its own. Approval is what it was accepted by, where it would have been held.
 	Signer   string
+	Tag      sources.Tag
 	Approval Approval
 	// HeldAuthor, HeldSubject and HeldWhen are those of the commit that is held, where it
 	// was read. One that is not trusted may say of itself what it likes.
@@ -50,7 +51,13 @@ type Details struct {
 func (d *Details) accept(next accepted) {
 	s := next.snapshot
 	d.Commit, d.Author, d.Subject, d.When = s.Commit, s.Author, s.Subject, s.When
-	d.Signer, d.Approval = s.Signer, next.approval
+	d.Signer, d.Tag, d.Approval = s.Signer, s.Tag, next.approval
+}
+
+// acceptance returns why the commit was let in, for the status of what it declares.
+func (a accepted) acceptance() schema.Acceptance {
+	s := a.snapshot
+	return schema.Acceptance{Signer: s.Signer, Tag: s.Tag.Name, TagSigner: s.Tag.Signer, Approval: a.approval.String(), ApprovedBy: a.approval.By}
 }
 
 // hold notes why no newer commit is accepted, and which is held; "" and none for nothing.

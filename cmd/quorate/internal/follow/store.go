@@ -145,7 +145,8 @@ func (k store) save(ctx context.Context, next accepted) (whole bool, err error) 
 }
 
 // put creates or replaces the ConfigMap, and keeps its annotations. Where it names another
-// commit than before, an approval is used up, or was for a transition that is not to be.
+// commit than before, an approval is used up, or was for a transition that is not to be; and
+// so is one of another tag at the same commit.
 func (k store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 	api := k.kube.CoreV1().ConfigMaps(k.namespace)
 	old, err := api.Get(ctx, k.name, metav1.GetOptions{})
@@ -157,7 +158,8 @@ func (k store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 		return err
 	}
 	cm.ResourceVersion, cm.Annotations = old.ResourceVersion, old.Annotations
-	if cm.Data[keyCommit] != old.Data[keyCommit] {
+	used := cm.Data[keyApproved] != old.Data[keyApproved] || cm.Data[keyApprovedBy] != old.Data[keyApprovedBy]
+	if used || cm.Data[keyCommit] != old.Data[keyCommit] {
 		delete(cm.Annotations, annotationApprove)
 	}
 	_, err = api.Update(ctx, cm, metav1.UpdateOptions{})

@@ -107,28 +107,38 @@ func TestRewrittenHistoryHoldsUntilApproved(t *testing.T) {
 	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 }
 
-// 140: a commit that must be signed waits until it is, and the log says who signed the one
-// that is accepted, after a restart as well.
-func TestLogNamesWhoSigned(t *testing.T) {
-	f := follow(t)
-	key := filepath.Join(t.TempDir(), "key")
+// wantSigned has the next restart want signatures of ada@example.com, which commits get once
+// sign is called.
+func (f *followed) wantSigned() (sign func()) {
+	f.Helper()
+	key := filepath.Join(f.TempDir(), "key")
 	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
-		t.Fatalf("ssh-keygen: %v\n%s", err, out)
+		f.Fatalf("ssh-keygen: %v\n%s", err, out)
 	}
 	public, err := os.ReadFile(key + ".pub")
 	if err != nil {
-		t.Fatal(err)
+		f.Fatal(err)
 	}
 	f.signers.Secret = func(context.Context) (map[string][]byte, error) {
 		return map[string][]byte{"allowed_signers": append([]byte("ada@example.com "), public...)}, nil
 	}
+	return func() {
+		for name, value := range map[string]string{"gpg.format": "ssh", "user.signingKey": key, "commit.gpgSign": "true"} {
+			f.Git("config", name, value)
+		}
+	}
+}
+
+// 140: a commit that must be signed waits until it is, and the log says who signed the one
+// that is accepted, after a restart as well.
+func TestLogNamesWhoSigned(t *testing.T) {
+	f := follow(t)
+	sign := f.wantSigned()
 	f.restart()
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.pollOnce(nil, 0, 0, 1)
 	f.wantHeld(heldSignature, "is not signed")
-	for name, value := range map[string]string{"gpg.format": "ssh", "user.signingKey": key, "commit.gpgSign": "true"} {
-		f.Git("config", name, value)
-	}
+	sign()
 	f.Git("commit", "--quiet", "--amend", "-m", "Sign")
 	for range 2 {
 		f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
@@ -136,8 +146,58 @@ func TestLogNamesWhoSigned(t *testing.T) {
 		if d := f.p.Details(); !strings.HasSuffix(d.Signer, " of ada@example.com") {
 			t.Errorf("details are %+v", d)
 		}
+		if a := f.r.Desired()["shop/orders"].Accepted; !strings.HasSuffix(a.Signer, " of ada@example.com") || a.Approval != "" {
+			t.Errorf("the cluster's commit was accepted by %+v", a)
+		}
 		f.restart()
 	}
+}
+
+// 140: where signatures are wanted, a tag that has none is held, be it at the commit in force. A
+// person approves it once, and who signed the one that is accepted is known after a restart.
+func TestTagWithoutASignatureIsHeld(t *testing.T) {
+	f := follow(t)
+	f.wantSigned()()
+	f.semver = "1.x"
+	f.restart()
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.Git("tag", "-s", "-m", "words", "v1.0.0")
+	for range 2 {
+		f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+		f.wantHeld("", `tag=v1.0.0 tagSigner="SSH key SHA256:`)
+		if d := f.p.Details(); d.Tag.Name != "v1.0.0" || !strings.HasSuffix(d.Tag.Signer, " of ada@example.com") || !strings.HasSuffix(d.Signer, " of ada@example.com") {
+			t.Errorf("details are %+v", d)
+		}
+		f.restart()
+	}
+
+	head := f.Head()
+	f.Git("tag", "v1.9.0")
+	for range 2 {
+		f.restart()
+		f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 1)
+		f.wantHeld(heldSignature, "tag v1.9.0 is a lightweight one")
+		f.wantHeld(heldSignature, "quorate.dev/approve="+head+".."+head)
+		if !f.p.inForce.Load() {
+			t.Error("the accepted commit is not in force")
+		}
+	}
+	f.annotate(head + ".." + head)
+	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	f.wantHeld("", "approval="+head+".."+head)
+	if left := f.stored().Annotations[annotationApprove]; left != "" {
+		t.Errorf("the annotation %q is left", left)
+	}
+	f.restart()
+	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	f.Git("tag", "v1.9.1")
+	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 1)
+	f.wantHeld(heldSignature, "tag v1.9.1 is a lightweight one")
+
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.17"))
+	f.Git("tag", "-s", "-m", "words", "v1.10.0")
+	f.pollOnce([]string{"shop/orders 3.6.17"}, 0, 0, 0)
+	f.wantHeld("", "tag=v1.10.0 ")
 }
 
 // fourClusters are the documents of four clusters of version 3.6.16.

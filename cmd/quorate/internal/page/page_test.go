@@ -22,6 +22,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/sources"
 )
 
 func TestPagesShowWhatIsKnown(t *testing.T) {
@@ -40,11 +41,12 @@ func TestPagesShowWhatIsKnown(t *testing.T) {
 			"orders-0", "leader", "8e9e05c52164694d", "restart orders-1 3.5.21", "the others keep the quorum", "Undo: reversible by reverting the commit", "spec.type", "kubectl-edit",
 			"backup for 3.6.16, 8.0 MiB, revision 41", "2bf7b928e9d0", "restore drill of s3://backups/shop/orders/b.db: key /a differs", "next backup for schedule nightly",
 			"backup for EtcdBackup before-the-move", "Upgrade orders to 3.6.16, by Ada", "0123456789abcdef0123456789abcdef01234567",
+			"SSH key of ada@example.com", "<code>v1.4.0</code>, signed with SSH key of release@example.com", "<code>89ab..0123</code>, annotation by kubectl",
 		},
 		"/objects/EtcdCluster/shop/ledger": {"<p>ledger-1 does not answer</p>", "Held by the rule", "health", "What to do:", "kubectl -n shop describe pod ledger-1", "3.5.21 is not the newest patch", "What comes when the hold ends"},
 		"/git": {
 			"a commit waits for approval", "fedcba9876543210fedcba9876543210fedcba98</code>", "Clean up, by Bob <bob@example.com>", "quorate.dev/approve=0123456789abcdef0123456789abcdef01234567..fedcba9876543210fedcba9876543210fedcba98", "branch main", "Ada", "Upgrade orders to 3.6.16",
-			"SSH key SHA256:uNiVztksCsDhcc0u9e8BrrQXVUpKZIDTMczCvj3tD2s of ada@example.com", "89abcdef0123456789abcdef0123456789abcdef..0123456789abcdef0123456789abcdef01234567</code>, annotation by kubectl-annotate at", "clusters/ledger.yaml:6:3",
+			"SSH key SHA256:uNiVztksCsDhcc0u9e8BrrQXVUpKZIDTMczCvj3tD2s of ada@example.com", "<code>v1.4.0</code>, signed with SSH key SHA256:uNiVztksCsDhcc0u9e8BrrQXVUpKZIDTMczCvj3tD2s of release@example.com", "89abcdef0123456789abcdef0123456789abcdef..0123456789abcdef0123456789abcdef01234567</code>, annotation by kubectl-annotate at", "clusters/ledger.yaml:6:3",
 		},
 		"/pulls":                         {"Pull request 7", "shop/orders: changed", "3.5.35 → 3.6.16", "back up through orders-0", "Undo: reversible", "3 restarts", "shop/nightly: added", "clusters/ledger.yaml:6"},
 		"/objects/EtcdCluster/shop/none": {"no EtcdCluster shop/none is known"},
@@ -117,10 +119,10 @@ func TestHostileTextsAreShownAsTexts(t *testing.T) {
 	c.Rollout = &schema.RolloutStatus{Done: -1}
 	c.Warnings, c.Maintenance = []string{evil}, []string{evil}
 	c.Backups = []schema.BackupStatus{{For: evil, URL: evil, Time: evil, SHA256: evil}}
-	s.Status.Commit = evil
+	s.Status.Commit, s.Status.Accepted = evil, schema.Acceptance{Signer: evil, Tag: evil, TagSigner: evil, Approval: evil, ApprovedBy: evil}
 	named := cmdtest.Ready(evil)
 	named.Metadata.Namespace = "javascript:alert(3)"
-	w.git = follow.Details{State: follow.State{Commit: evil, Held: evil, HeldCommit: evil, Problems: []string{evil}}, Source: evil, Reference: evil, Author: evil, Subject: evil, HeldAuthor: evil, HeldSubject: evil, Reason: evil, Approve: evil, Signer: evil, Approval: follow.Approval{From: evil, To: evil, By: evil}}
+	w.git = follow.Details{State: follow.State{Commit: evil, Held: evil, HeldCommit: evil, Problems: []string{evil}}, Source: evil, Reference: evil, Author: evil, Subject: evil, HeldAuthor: evil, HeldSubject: evil, Reason: evil, Approve: evil, Signer: evil, Tag: sources.Tag{Name: evil, Signer: evil}, Approval: follow.Approval{From: evil, To: evil, By: evil}}
 	w.set(s)
 	w.set(named)
 	w.pulls = []api.Pull{proposal(evil, evil)}

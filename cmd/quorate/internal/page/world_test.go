@@ -19,6 +19,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/sources"
 )
 
 // world is what a reconciler and a poller would say.
@@ -103,6 +104,7 @@ func fetch(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder
 func upgrading(done int) schema.Status {
 	s := cmdtest.Cluster("orders", schema.PhaseReconciling, "RestartMember", "restarting orders-1 3.5.21 → 3.6.16; 2 left to go")
 	s.Status.Commit = "0123456789abcdef0123456789abcdef01234567"
+	s.Status.Accepted = schema.Acceptance{Signer: "SSH key of ada@example.com", Tag: "v1.4.0", TagSigner: "SSH key of release@example.com", Approval: "89ab..0123", ApprovedBy: "annotation by kubectl"}
 	c := s.Status.Cluster
 	c.Maintenance = []string{"0 2 * * 6 for 3h0m0s, Europe/Berlin"}
 	c.Replicas.Healthy = 3
@@ -148,6 +150,7 @@ func newWorld() *world {
 		When: time.Unix(1_772_000_000, 0), LastSuccess: time.Unix(1_772_000_100, 0),
 	}}
 	w.git.Signer = "SSH key SHA256:uNiVztksCsDhcc0u9e8BrrQXVUpKZIDTMczCvj3tD2s of ada@example.com"
+	w.git.Tag = sources.Tag{Name: "v1.4.0", Signer: "SSH key SHA256:uNiVztksCsDhcc0u9e8BrrQXVUpKZIDTMczCvj3tD2s of release@example.com"}
 	w.git.Approval = follow.Approval{From: "89abcdef0123456789abcdef0123456789abcdef", To: w.git.Commit, By: "annotation by kubectl-annotate at 2026-03-02T09:00:00Z"}
 	w.git.Held, w.git.HeldCommit, w.git.Reason = "mass change: commit fedcba9876543210fedcba9876543210fedcba98 deletes 12 of 20 clusters at once", "fedcba9876543210fedcba9876543210fedcba98", "mass-change"
 	w.git.HeldAuthor, w.git.HeldSubject, w.git.HeldWhen = "Bob <bob@example.com>", "Clean up", time.Unix(1_772_000_050, 0)

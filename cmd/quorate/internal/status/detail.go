@@ -33,10 +33,24 @@ func printDetail(out io.Writer, s schema.Status) {
 	}
 }
 
+// factsOfAcceptance adds why the commit was let in.
+func factsOfAcceptance(add func(name, value string), a schema.Acceptance) {
+	add("Signed with", a.Signer)
+	tag := a.Tag
+	if a.TagSigner != "" {
+		tag += ", signed with " + a.TagSigner
+	}
+	add("Tag", tag)
+	if a.Approval != "" {
+		add("Approved", a.Approval+", "+a.ApprovedBy)
+	}
+}
+
 // printFacts prints what fits on a line each.
 func printFacts(out io.Writer, s schema.Status) {
 	facts := [][2]string{{"Commit", s.Status.Commit}}
 	add := func(name, value string) { facts = append(facts, [2]string{name, value}) }
+	factsOfAcceptance(add, s.Status.Accepted)
 	switch t := s.Status; {
 	case t.Cluster != nil:
 		c := t.Cluster

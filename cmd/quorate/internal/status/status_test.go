@@ -204,6 +204,24 @@ func (f *fleet) quorate(want int, args ...string) (out, errs string) {
 	return stdout.String(), stderr.String()
 }
 
+// 140: one object is shown with whose signature its commit has, and by which approval that was
+// accepted.
+func TestStatusNamesWhoSignedTheCommit(t *testing.T) {
+	s := sessions()
+	s.Status.Commit = "0a1b2c3d4e5f60718293"
+	s.Status.Accepted = schema.Acceptance{Signer: "SSH key of ada@example.com", Tag: "v1.4.0", TagSigner: "SSH key of release@example.com", Approval: "89ab..0a1b", ApprovedBy: "annotation by kubectl"}
+	f := newFleet(t, s).acts()
+	out, _ := f.quorate(0, "shop/sessions")
+	const want = `Commit:       0a1b2c3d4e5f60718293
+Signed with:  SSH key of ada@example.com
+Tag:          v1.4.0, signed with SSH key of release@example.com
+Approved:     89ab..0a1b, annotation by kubectl
+`
+	if !strings.Contains(out, want) {
+		t.Errorf("printed\n%s\nwant\n%s", out, want)
+	}
+}
+
 func orders() schema.Status {
 	s := schema.NewStatus(schema.KindCluster, "shop", "orders", schema.PhaseStalled, "Stopped", "the roll stopped at orders-2, which does not come back with etcd 3.6.16; revert the commit")
 	s.Status.Commit = "0a1b2c3d4e5f60718293"
