@@ -17,7 +17,7 @@ func TestSecurityPageNamesItsTests(t *testing.T) {
 	}
 	_, claims, _ := strings.Cut(string(page), "## What they cannot do")
 	claims, _, _ = strings.Cut(claims, "## What is not held yet")
-	link := regexp.MustCompile(`\[(Test\w+)\]\(([^)]+)\)`)
+	link := regexp.MustCompile(`\[((?:Test|Fuzz)\w+)\]\(([^)]+)\)`)
 	rows := 0
 	for line := range strings.Lines(claims) {
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| what") {
