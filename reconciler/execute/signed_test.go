@@ -401,7 +401,8 @@ func TestARestoreOfWhatIsNotSignedIsHeld(t *testing.T) {
 				t.Errorf("there is %v", w.Contents())
 			}
 			want := "planted.db"
-			if w.Wish.Restore.Source.AcceptUnsigned = m.SHA256; !accepts {
+			w.Wish.Restore.Source.AcceptUnsigned = m.SHA256
+			if !accepts {
 				w.Wish.Restore.Source, w.Wish.Restore.From, want = schema.RestoreSource{ObjectURL: good}, nil, "good.db"
 			}
 			w.Wish.Restore.SpecHash = "r2"

@@ -63,14 +63,7 @@ func TestADrillOfAReplacedBackupIsHeld(t *testing.T) {
 	drilled(t, drillPasses, func(w *reconcilertest.World) {
 		w.Reconfigure(func(o *reconciler.Options) { o.BackupKeys = keys })
 		w.MustPassRequests(clustertest.Nightly(), 3*time.Hour)
-		path := strings.TrimPrefix(w.Manifests()[0].Object, "file://") + backup.ManifestSuffix
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(strings.Replace(string(text), `"revision": 7`, `"revision": 6`, 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		rewrite(t, w.Manifests()[0], `"revision": 7`, `"revision": 6`)
 		again := clustertest.Nightly(scheduler.EveryDrill, func(s *schema.BackupScheduleSpec) { s.Verify.Again = w.Manifests()[0].Object })
 		w.MustPassRequests(again, time.Minute)
 		if k := w.RequestRecord(again); k.DrillFailures == 0 || !strings.Contains(k.DrillProblem, "does not match its signature: it was changed after it was signed; look at who else writes to the store") {
@@ -113,14 +106,8 @@ func TestTheDaemonSignsWhatAJobHasWritten(t *testing.T) {
 				if c.says != nil {
 					jobSays(w, job, c.says(digestOf(t, m)))
 				}
-				path := strings.TrimPrefix(m.Object, "file://") + backup.ManifestSuffix
-				if text, err := os.ReadFile(path); c.change {
-					if err == nil {
-						err = os.WriteFile(path, []byte(strings.Replace(string(text), `"hash": 99`, `"hash": 98`, 1)), 0o600)
-					}
-					if err != nil {
-						t.Fatal(err)
-					}
+				if c.change {
+					rewrite(t, m, `"hash": 99`, `"hash": 98`)
 				}
 				w.MustPassRequests(clustertest.Once(), time.Minute)
 				k, m := w.RequestRecord(clustertest.Once()), w.Manifests()[0]
@@ -166,5 +153,21 @@ func jobSays(w *reconcilertest.World, job batchv1.Job, words string) {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{jobstest.Ended("backup", 0, words)}
 	if _, err := w.API.CoreV1().Pods("shop").Create(w.Context(), pod, metav1.CreateOptions{}); err != nil {
 		w.Fatal(err)
+	}
+}
+
+// rewrite changes a word of a stored manifest.
+func rewrite(t *testing.T, m backup.Manifest, old, another string) {
+	t.Helper()
+	path := strings.TrimPrefix(m.Object, "file://") + backup.ManifestSuffix
+	text, err := os.ReadFile(path)
+	if err == nil && !strings.Contains(string(text), old) {
+		t.Fatalf("%s lacks %s", text, old)
+	}
+	if err == nil {
+		err = os.WriteFile(path, []byte(strings.Replace(string(text), old, another, 1)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

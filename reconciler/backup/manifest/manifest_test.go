@@ -202,3 +202,34 @@ func TestSignaturesThatMakeNoSense(t *testing.T) {
 		}
 	}
 }
+
+// Whatever byte of a signed manifest is changed, taken out or written twice: it makes no
+// sense, does not match, is not signed any more, or says the same but for its drill.
+func TestNoByteOfASignedManifestIsFree(t *testing.T) {
+	_, key := backuptest.NewKeyFile(t)
+	m := full(t)
+	m.Drill = manifest.Drill{Result: manifest.DrillPassed, Keys: 3}
+	if err := m.Sign(key); err != nil {
+		t.Fatal(err)
+	}
+	text := encode(t, m)
+	same := 0
+	for i := range text {
+		for _, changed := range [][]byte{
+			{text[i] ^ 1}, {text[i] ^ 0x20}, {text[i] ^ 0x80}, {'0'}, {'"'}, {'}'}, {}, {text[i], text[i]}, {' ', text[i]},
+		} {
+			edited := append(append(bytes.Clone(text[:i]), changed...), text[i+1:]...)
+			got, err := manifest.Decode(edited)
+			if err != nil || got.Forged || got.Signature == nil {
+				continue
+			}
+			same++
+			if got.Drill = m.Drill; !reflect.DeepEqual(got, m) {
+				t.Fatalf("%s\nreads as %+v", edited, got)
+			}
+		}
+	}
+	if same < 100 { // white space, and what the drill says
+		t.Errorf("%d are the same", same)
+	}
+}
