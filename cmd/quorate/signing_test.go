@@ -81,8 +81,8 @@ func TestAdoptSigns(t *testing.T) {
 		t.Fatal(err)
 	}
 	database := bareDatabase(t, "key", "meta")
-	adopt := func(args ...string) (url string, m backup.Manifest, out string) {
-		url = inFile(t, "orders.db", database)
+	adopt := func(args ...string) (m backup.Manifest, out string) {
+		url := inFile(t, "orders.db", database)
 		status, stdout, stderr := quorateSays(t, append([]string{"snapshot", "adopt", "--namespace=shop", "--name=orders", "--etcd-version=3.6.16", url}, args...)...)
 		if status != 0 {
 			t.Fatalf("status %d\n%s%s", status, stdout, stderr)
@@ -91,17 +91,17 @@ func TestAdoptSigns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return url, m, stdout
+		return m, stdout
 	}
-	_, m, out := adopt()
+	m, out := adopt()
 	if m.Signature != nil || !strings.Contains(out, "\n  unsigned\n") || !strings.Contains(out, `spec.source.acceptUnsigned: "`+m.SHA256+`"`) {
 		t.Errorf("%+v\n%s", m, out)
 	}
-	_, m, out = adopt("--signing-key-file", keyFile)
+	m, out = adopt("--signing-key-file", keyFile)
 	if m.Forged || m.Signature == nil || !strings.Contains(out, "signed by "+key.Fingerprint()) || strings.Contains(out, "acceptUnsigned") {
 		t.Errorf("%+v\n%s", m, out)
 	}
-	_, _, out = adopt("--signing-key-file", keyFile, "-o=json")
+	_, out = adopt("--signing-key-file", keyFile, "-o=json")
 	if !strings.Contains(out, `"signatureState": "signed by `+key.Fingerprint()) || strings.Contains(out, strings.Split(string(secret), "\n")[1]) {
 		t.Errorf("%s", out)
 	}

@@ -19,10 +19,12 @@ const ManifestSuffix = ".manifest.json"
 // maxManifestBytes bounds what is read of a manifest; a real one is about 1 KiB.
 const maxManifestBytes = 1 << 20
 
-// Manifest, Drill and Verified are what package manifest says of a backup.
 type (
+	// Manifest describes one stored snapshot.
 	Manifest = manifest.Manifest
-	Drill    = manifest.Drill
+	// Drill is what a trial restore of a backup found.
+	Drill = manifest.Drill
+	// Verified is what the restore step must know of a backup.
 	Verified = manifest.Verified
 )
 

@@ -100,11 +100,11 @@ func TestAKeyIsNotPrinted(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		fmt.Fprintf(&out, verb+"\n", key)
 	}
-	marshalled, _ := json.Marshal(key)
+	marshalled, _ := json.Marshal(map[string]any{"key": key})
 	out.Write(marshalled)
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("key", "key", key)
 	slog.New(slog.NewTextHandler(&out, nil)).Info("key", "key", key)
-	for _, secret := range []string{base64.StdEncoding.EncodeToString(seed), fmt.Sprintf("%x", seed), strings.Trim(fmt.Sprint(seed), "[]"), strings.Split(string(text), "\n")[1]} {
+	for _, secret := range []string{base64.StdEncoding.EncodeToString(seed), fmt.Sprintf("%x", seed), strings.Trim(fmt.Sprintf("%d", seed), "[]"), string(bytes.Split(text, []byte("\n"))[1])} {
 		if strings.Contains(out.String(), secret) {
 			t.Errorf("printed %s", out.String())
 		}
