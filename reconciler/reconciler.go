@@ -14,6 +14,7 @@ import (
 	eventrecord "k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/signing"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/execute"
@@ -42,6 +43,9 @@ type Options struct {
 	BackupPlaces []string
 	// InsecureStores lets object stores be reached without TLS.
 	InsecureStores bool
+	// BackupKeys sign the manifests of backups, and say whose are restored. Default: none,
+	// so that nothing is signed, and need be.
+	BackupKeys *signing.Keys
 	// Namespaces are those that quorate works in; none for all.
 	Namespaces kube.Namespaces
 	// Owner is this instance: what it follows in Git, and its name. One without a
@@ -144,7 +148,7 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, even
 	fights := &drift.Fights{}
 	slots := slots.New(o.MaxBackups, o.BackupBandwidth)
 	calls := &backup.Calls{Stall: o.BackupStallTimeout, Aside: queue.Aside, Ended: metrics.Store}
-	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL, More: o.BackupPlaces, Insecure: o.InsecureStores, Calls: calls}, jobs.Client{Kube: kube, Namespaces: o.Namespaces}
+	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL, More: o.BackupPlaces, Insecure: o.InsecureStores, Keys: o.BackupKeys, Calls: calls}, jobs.Client{Kube: kube, Namespaces: o.Namespaces}
 	r.Observer = &observe.Observer{
 		Kube: kube, Namespaces: o.Namespaces, Cache: cache, Jobs: running, Members: members, Fights: fights, Now: o.Now, Choose: all.Choose,
 		Options: observe.Options{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner},

@@ -473,6 +473,9 @@ type RecoverySpec struct {
 	// although etcd's hash of the keys in it is not what etcd said when it was taken:
 	// see spec.source.acceptHashMismatch of an EtcdRestore.
 	AcceptHashMismatch string `json:"acceptHashMismatch,omitempty" jsonschema:"form=sha256"`
+	// AcceptUnsigned is the sha256 of the backup at ObjectURL, which is restored although
+	// its manifest is not signed: see spec.source.acceptUnsigned of an EtcdRestore.
+	AcceptUnsigned string `json:"acceptUnsigned,omitempty" jsonschema:"form=sha256"`
 }
 
 // Source describes what the cluster is recovered from; "" for no recovery.

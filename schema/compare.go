@@ -77,13 +77,21 @@ func (c *comparison) restore(before, after *Restore) {
 	if accepted := is.Source.AcceptHashMismatch; accepted != "" && accepted != was.Source.AcceptHashMismatch {
 		c.warn(IDAcceptHashMismatch, after.Origin, KindRestore, before.Metadata, "spec.source.acceptHashMismatch", acceptedMismatch)
 	}
-	was.Source.AcceptHashMismatch, is.Source.AcceptHashMismatch = "", ""
+	if accepted := is.Source.AcceptUnsigned; accepted != "" && accepted != was.Source.AcceptUnsigned {
+		c.warn(IDAcceptUnsigned, after.Origin, KindRestore, before.Metadata, "spec.source.acceptUnsigned", acceptedUnsigned)
+	}
+	if keys := is.Source.TrustedKeys; len(keys) > 0 && !slices.Equal(keys, was.Source.TrustedKeys) {
+		c.warn(IDAcceptUnsigned, after.Origin, KindRestore, before.Metadata, "spec.source.trustedKeys", "names the keys by which the backup must be signed, in the place of those that the daemon trusts: who has one of them decides what is restored")
+	}
+	was.Source, is.Source = was.Source.withoutAccepted(), is.Source.withoutAccepted()
 	if !same(was, is) {
 		c.warn(IDOtherRestore, after.Origin, KindRestore, before.Metadata, "spec", "is changed, which makes it another restore: if the first one is done, add a new document instead")
 	}
 }
 
 const acceptedMismatch = "lets a backup be restored whose keys are not those that etcd hashed when it was taken: some may be missing, of another time, or damaged"
+
+const acceptedUnsigned = "lets a backup be restored whose manifest is not signed: nobody knows who wrote it, so check where that backup is from"
 
 // change is the two sides of one cluster's spec, and where its problems go.
 type change struct {
@@ -152,7 +160,11 @@ func recoveryChange(c change) {
 	if r.AcceptHashMismatch != "" && r.AcceptHashMismatch != was.AcceptHashMismatch {
 		c.warn(IDAcceptHashMismatch, "spec.recovery.acceptHashMismatch", acceptedMismatch)
 	}
+	if r.AcceptUnsigned != "" && r.AcceptUnsigned != was.AcceptUnsigned {
+		c.warn(IDAcceptUnsigned, "spec.recovery.acceptUnsigned", acceptedUnsigned)
+	}
 	r.AcceptHashMismatch, was.AcceptHashMismatch = "", ""
+	r.AcceptUnsigned, was.AcceptUnsigned = "", ""
 	if r.Source() != "" && r != was {
 		c.warn(IDRecovers, "spec.recovery", "recovers cluster %s from %s: what only the lost members had is lost, and clients see a new cluster with later revisions", clip(r.ClusterID), clip(r.Source()))
 	}

@@ -14,7 +14,7 @@ func TestCompare(t *testing.T) {
 	other := clusterText("basket")
 	web := strings.Replace(cluster(), "shop", "web", 1)
 	smaller := strings.Replace(cluster(), "8Gi", "4Gi", 1)
-	sum := strings.Repeat("0a", 32)
+	sum, key := strings.Repeat("0a", 32), "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU"
 	for _, c := range []struct{ name, before, after, want string }{
 		{"17 no change", cluster(), cluster(), ""},
 		{"a comment", cluster(), "# a comment\n" + cluster(), ""},
@@ -72,6 +72,10 @@ func TestCompare(t *testing.T) {
 		{"166 restore accepts", restoreText("again", "source: {objectURL: s3://b/x}"), restoreText("again", "source: {objectURL: s3://b/x, acceptHashMismatch: \""+sum+"\"}"), "warning: spec.source.acceptHashMismatch: lets a backup be restored whose keys are not those that etcd hashed"},
 		{"166 restore accepts no more", restoreText("again", "source: {objectURL: s3://b/x, acceptHashMismatch: \""+sum+"\"}"), restoreText("again", "source: {objectURL: s3://b/x}"), ""},
 		{"166 recovery accepts", cluster("recovery: {clusterID: c1, objectURL: s3://b/x}"), cluster("recovery: {clusterID: c1, objectURL: s3://b/x, acceptHashMismatch: \"" + sum + "\"}"), "warning: spec.recovery.acceptHashMismatch: lets a backup be restored"},
+		{"restore accepts what is not signed", restoreText("again", "source: {objectURL: s3://b/x}"), restoreText("again", "source: {objectURL: s3://b/x, acceptUnsigned: \""+sum+"\"}"), "warning: spec.source.acceptUnsigned: lets a backup be restored whose manifest is not signed"},
+		{"restore trusts a key", restoreText("again", "source: {objectURL: s3://b/x}"), restoreText("again", "source: {objectURL: s3://b/x, trustedKeys: [\""+key+"\"]}"), "warning: spec.source.trustedKeys: names the keys by which the backup must be signed"},
+		{"restore trusts a key no more", restoreText("again", "source: {objectURL: s3://b/x, trustedKeys: [\""+key+"\"]}"), restoreText("again", "source: {objectURL: s3://b/x}"), ""},
+		{"recovery accepts what is not signed", cluster("recovery: {clusterID: c1, objectURL: s3://b/x}"), cluster("recovery: {clusterID: c1, objectURL: s3://b/x, acceptUnsigned: \"" + sum + "\"}"), "warning: spec.recovery.acceptUnsigned: lets a backup be restored"},
 		{"restore changed", restoreText("again", "source: {objectURL: s3://b/x}"), restoreText("again", "source: {objectURL: s3://b/y}"), "warning: spec: is changed, which makes it another restore"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -37,6 +37,5 @@ func RestoreHash(spec RestoreSpec) string { return hashOf(spec) }
 // SourceHash identifies the backup that a restore names. What is accepted of it makes
 // it no other one.
 func SourceHash(source RestoreSource) string {
-	source.AcceptHashMismatch = ""
-	return hashOf(source)
+	return hashOf(source.withoutAccepted())
 }

@@ -54,6 +54,8 @@ func TestFields(t *testing.T) {
 		{"166 a mismatch of a backup", cluster("recovery: {clusterID: c0db8ad50b63ff47, objectURL: \"s3://b/1.db\", acceptHashMismatch: \"" + digest + "\"}"), ""},
 		{"166 a mismatch that is none", cluster("recovery: {clusterID: c0db8ad50b63ff47, objectURL: \"s3://b/1.db\", acceptHashMismatch: \"0a\"}"), "spec.recovery.acceptHashMismatch: \"0a\" is not a sha256"},
 		{"166 a mismatch of a member", cluster("recovery: {clusterID: c0db8ad50b63ff47, member: orders-2, acceptHashMismatch: \"" + digest + "\"}"), "spec.recovery.acceptHashMismatch: is used with objectURL only"},
+		{"an unsigned backup", cluster("recovery: {clusterID: c0db8ad50b63ff47, objectURL: \"s3://b/1.db\", acceptUnsigned: \"" + digest + "\"}"), ""},
+		{"an unsigned member", cluster("recovery: {clusterID: c0db8ad50b63ff47, member: orders-2, acceptUnsigned: \"" + digest + "\"}"), "spec.recovery.acceptUnsigned: is used with objectURL only"},
 		{"recovery from a member", cluster("recovery: {clusterID: c0db8ad50b63ff47, member: orders-2}"), ""},
 		{"recovery from a backup", cluster("recovery: {clusterID: c0db8ad50b63ff47, objectURL: \"s3://b/1.db\"}"), ""},
 		{"recovery from nothing", cluster("recovery: {clusterID: c0db8ad50b63ff47}"), "spec.recovery: names no source: write member or objectURL"},

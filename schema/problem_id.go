@@ -53,6 +53,7 @@ const (
 	IDOtherBackup          ID = "backup-changed"
 	IDOtherRestore         ID = "restore-changed"
 	IDAcceptHashMismatch   ID = "accepts-other-data"
+	IDAcceptUnsigned       ID = "accepts-unsigned"
 	IDDeletesVolumes       ID = "deletes-volumes"
 	IDDeletesWithoutBackup ID = "deletes-without-backup"
 	IDRecovers             ID = "recovers"
@@ -124,6 +125,7 @@ func ProblemKinds() []ProblemKind {
 		{IDOtherBackup, KindOfChange, "A changed EtcdBackup is another backup."},
 		{IDOtherRestore, KindOfChange, "A changed EtcdRestore is another restore."},
 		{IDAcceptHashMismatch, KindOfChange, "A backup is accepted whose keys are not those that etcd hashed."},
+		{IDAcceptUnsigned, KindOfChange, "A backup is accepted that no key of the daemon has signed."},
 		{IDDeletesVolumes, KindOfChange, "Volumes and their data are deleted permanently."},
 		{IDDeletesWithoutBackup, KindOfChange, "A cluster is deleted without a last backup."},
 		{IDRecovers, KindOfChange, "A cluster is recovered, which loses what only the lost members had."},

@@ -68,6 +68,24 @@ type RestoreSource struct {
 	// other backup is meant. It may be added while the restore is held. Default:
 	// none, so that such a backup is refused.
 	AcceptHashMismatch string `json:"acceptHashMismatch,omitempty" jsonschema:"form=sha256"`
+	// TrustedKeys are the fingerprints of the keys by one of which the manifest of the
+	// backup must be signed, for example
+	// "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU", as quorate snapshot list and the
+	// hold of the restore name them. Default: the daemon's own key and those of its
+	// --backup-trusted-keys-file, and where it has none, no backup need be signed.
+	TrustedKeys []string `json:"trustedKeys,omitempty" jsonschema:"form=fingerprint"`
+	// AcceptUnsigned is the sha256 of one backup that is restored although its manifest is
+	// not signed, such as one that was adopted: 64 hexadecimal digits in lower case, as the
+	// hold of the restore names them. No other backup is meant, and no manifest that was
+	// changed after it was signed. Default: none, so that where keys are trusted such a
+	// backup is refused.
+	AcceptUnsigned string `json:"acceptUnsigned,omitempty" jsonschema:"form=sha256"`
+}
+
+// withoutAccepted is what names the backup, without what is accepted of it.
+func (s RestoreSource) withoutAccepted() RestoreSource {
+	s.AcceptHashMismatch, s.TrustedKeys, s.AcceptUnsigned = "", nil, ""
+	return s
 }
 
 // DecryptionSpec says where the private key for a backup is.

@@ -24,9 +24,13 @@ func (v *validator) recovery(r RecoverySpec, stored Destination) {
 	if r.Decryption.SecretName != "" && r.ObjectURL == "" {
 		v.fail("recovery.decryption", "is used with objectURL only: a member's data is not encrypted")
 	}
-	v.acceptHashMismatch("recovery", r.AcceptHashMismatch)
-	if r.AcceptHashMismatch != "" && r.ObjectURL == "" {
-		v.fail("recovery.acceptHashMismatch", "is used with objectURL only: it is the sha256 of a backup")
+	for _, accepted := range []struct{ field, sum string }{
+		{"recovery.acceptHashMismatch", r.AcceptHashMismatch}, {"recovery.acceptUnsigned", r.AcceptUnsigned},
+	} {
+		v.accepted(accepted.field, accepted.sum)
+		if accepted.sum != "" && r.ObjectURL == "" {
+			v.fail(accepted.field, "is used with objectURL only: it is the sha256 of a backup")
+		}
 	}
 }
 

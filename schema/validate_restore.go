@@ -2,7 +2,9 @@ package schema
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -74,13 +76,25 @@ func (v *validator) restoreSource(s RestoreSource) {
 	v.podAccess(field+".podAccess", s.PodAccess, s.ObjectURL, s.Credentials)
 	v.secret(field+".credentials.secretName", s.Credentials.SecretName)
 	v.secret(field+".decryption.secretName", s.Decryption.SecretName)
-	v.acceptHashMismatch(field, s.AcceptHashMismatch)
+	v.accepted(field+".acceptHashMismatch", s.AcceptHashMismatch)
+	v.accepted(field+".acceptUnsigned", s.AcceptUnsigned)
+	for i, key := range s.TrustedKeys {
+		v.fingerprint(fmt.Sprintf("%s.trustedKeys[%d]", field, i), key)
+	}
 }
 
-// acceptHashMismatch checks that what is accepted is the sha256 of one backup.
-func (v *validator) acceptHashMismatch(field, sum string) {
+// fingerprint checks that a text names a public key.
+func (v *validator) fingerprint(field, text string) {
+	digits, found := strings.CutPrefix(text, "SHA256:")
+	if raw, err := base64.RawStdEncoding.Strict().DecodeString(digits); !found || err != nil || len(raw) != sha256.Size {
+		v.fail(field, "%s is not the fingerprint of a key: write SHA256: and 43 characters, as quorate snapshot list and the hold of the restore name it, in quotes", clip(text))
+	}
+}
+
+// accepted checks that what is accepted is the sha256 of one backup.
+func (v *validator) accepted(field, sum string) {
 	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != sha256.Size && sum != "" || strings.ToLower(sum) != sum {
-		v.fail(field+".acceptHashMismatch", "%s is not a sha256: write the 64 hexadecimal digits in lower case that the hold of the restore names, in quotes", clip(sum))
+		v.fail(field, "%s is not a sha256: write the 64 hexadecimal digits in lower case that the hold of the restore names, in quotes", clip(sum))
 	}
 }
 

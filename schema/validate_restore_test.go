@@ -20,6 +20,11 @@ func TestValidateRestoreSource(t *testing.T) {
 		{"what is accepted, cut short", "{schedule: nightly, acceptHashMismatch: \"0a\"}", "spec.source.acceptHashMismatch: \"0a\" is not a sha256: write the 64 hexadecimal digits in lower case that the hold of the restore names, in quotes"},
 		{"what is accepted, in upper case", "{schedule: nightly, acceptHashMismatch: \"" + strings.Repeat("0A", 32) + "\"}", "is not a sha256"},
 		{"what is accepted, in words", "{schedule: nightly, acceptHashMismatch: \"" + strings.Repeat("no", 32) + "\"}", "is not a sha256"},
+		{"what is accepted unsigned", "{objectURL: s3://b/x.db, acceptUnsigned: \"" + strings.Repeat("0a", 32) + "\"}", ""},
+		{"what is accepted unsigned, cut short", "{schedule: nightly, acceptUnsigned: \"0a\"}", "spec.source.acceptUnsigned: \"0a\" is not a sha256"},
+		{"keys", "{schedule: nightly, trustedKeys: [\"SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU\"]}", ""},
+		{"key that is none", "{schedule: nightly, trustedKeys: [\"SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU\", \"SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\"]}", "spec.source.trustedKeys[1]: \"SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\" is not the fingerprint of a key: write SHA256: and 43 characters"},
+		{"key by another hash", "{schedule: nightly, trustedKeys: [\"MD5:47DEQpj8HBSa\"]}", "is not the fingerprint of a key"},
 		{"Secret that is none", "{schedule: nightly, decryption: {secretName: A/B}}", "spec.source.decryption.secretName: is not the name of a Secret"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -33,7 +38,7 @@ func TestValidateRestoreSource(t *testing.T) {
 func TestWhatIsAcceptedIsNoOtherSource(t *testing.T) {
 	source := RestoreSource{ObjectURL: "s3://b/x.db"}
 	accepts := source
-	accepts.AcceptHashMismatch = strings.Repeat("0a", 32)
+	accepts.AcceptHashMismatch, accepts.AcceptUnsigned, accepts.TrustedKeys = strings.Repeat("0a", 32), strings.Repeat("0b", 32), []string{"SHA256:x"}
 	if SourceHash(source) != SourceHash(accepts) {
 		t.Error("it is another source")
 	}

@@ -29,6 +29,7 @@ type runFlags struct {
 	status     statusFlags
 	kube       kubeFlags
 	bounds     boundsFlags
+	signing    signingFlags
 	lease      daemon.Lease
 	mass       follow.Limits
 	approve    string
@@ -65,6 +66,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.status.add(cmd)
 	f.kube.add(cmd)
 	f.bounds.add(cmd)
+	f.signing.add(cmd)
 	f.addLease(cmd)
 	flags := cmd.Flags()
 	flags.DurationVar(&f.interval, "interval", 30*time.Second, "time between two polls of the repository")
@@ -110,6 +112,9 @@ func (f *runFlags) run(ctx context.Context) error {
 		return err
 	}
 	c.Clock = clock
+	if c.Options.BackupKeys, err = f.signing.open(log); err != nil {
+		return err
+	}
 	if c.Kube, err = connect(); err != nil {
 		return err
 	}

@@ -93,7 +93,10 @@ func newSnapshotList() *cobra.Command {
 time and then by revision. An object without a manifest is no backup.
 
 VERIFIED says what is known of a backup: "read back", which holds for each that has a
-manifest; "restored", where a restore drill has found it good; or "bad".`,
+manifest; "restored", where a restore drill has found it good; or "bad".
+
+SIGNATURE names the key that has signed a manifest, and is checked against it. Whether
+that key is one to trust, only a comparison with the fingerprint of one's own tells.`,
 		Example: "  quorate snapshot list 's3://backups/shop/orders/?region=eu-west-1' -o json",
 		Args:    oneURL,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -128,17 +131,21 @@ func oneURL(cmd *cobra.Command, args []string) error {
 // printBackups prints what there is.
 func printBackups(out io.Writer, format string, list []backup.Manifest) error {
 	if format == cli.JSON {
-		return cli.PrintJSON(out, append([]backup.Manifest{}, list...))
+		all := make([]shownBackup, len(list))
+		for i, m := range list {
+			all[i] = shown(m)
+		}
+		return cli.PrintJSON(out, all)
 	}
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(out, "there are no backups")
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "TIME\tCLUSTER\tVERSION\tREVISION\tSIZE\tVERIFIED\tREASON\tOBJECT")
+	_, _ = fmt.Fprintln(table, "TIME\tCLUSTER\tVERSION\tREVISION\tSIZE\tVERIFIED\tSIGNATURE\tREASON\tOBJECT")
 	for _, m := range list {
-		_, _ = fmt.Fprintf(table, "%s\t%s/%s\t%s\t%d\t%s\t%s\t%s\t%s\n", m.Time.UTC().Format(time.RFC3339), m.Namespace, m.Name,
-			m.EtcdVersion, m.Revision, state.SizeText(m.Size), verifiedWord(m), m.Reason, m.Object)
+		_, _ = fmt.Fprintf(table, "%s\t%s/%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", m.Time.UTC().Format(time.RFC3339), m.Namespace, m.Name,
+			m.EtcdVersion, m.Revision, state.SizeText(m.Size), verifiedWord(m), signatureWord(m), m.Reason, m.Object)
 	}
 	return table.Flush()
 }
@@ -171,7 +178,8 @@ func newSnapshotVerify() *cobra.Command {
 		Long: `verify reads the manifest at the URL and the whole object, and recomputes its size and
 sha256. The snapshot in it is then checked against the checksum that etcd appended. An
 encrypted one is decrypted on the way with --identity; without, only what is stored is
-checked, and the output says so.
+checked, and the output says so. Where the manifest is signed, it must match its signature;
+whether the key that it names is one to trust, only a comparison with one's own tells.
 
 Exit status: 0 for a good backup, 1 for any other, with the reason.`,
 		Example: "  quorate snapshot verify 's3://backups/shop/orders/1f2e3d.db?region=eu-west-1' --identity age-key.txt",
@@ -192,7 +200,13 @@ Exit status: 0 for a good backup, 1 for any other, with the reason.`,
 			if err != nil {
 				return err
 			}
-			return printVerified(cmd.OutOrStdout(), format, m, !m.Encrypted || identity != "")
+			if perr := printVerified(cmd.OutOrStdout(), format, m, !m.Encrypted || identity != ""); perr != nil {
+				return perr
+			}
+			if m.Forged {
+				return fmt.Errorf("verify backup %s: the manifest does not match its signature: it was changed after it was signed; look at who else writes to the store, and rely on another backup", m.Object)
+			}
+			return nil
 		},
 	}
 	from.add(cmd)
@@ -206,9 +220,9 @@ func printVerified(out io.Writer, format string, m backup.Manifest, opened bool)
 	if format == cli.JSON {
 		return cli.PrintJSON(out, struct {
 			// SnapshotChecked is true if the snapshot was read, and not only what is stored.
-			SnapshotChecked bool            `json:"snapshotChecked"`
-			Manifest        backup.Manifest `json:"manifest"`
-		}{opened, m})
+			SnapshotChecked bool        `json:"snapshotChecked"`
+			Manifest        shownBackup `json:"manifest"`
+		}{opened, shown(m)})
 	}
 	checked := "size, sha256 and the checksum that etcd appended are right"
 	switch {
@@ -220,7 +234,7 @@ func printVerified(out io.Writer, format string, m backup.Manifest, opened bool)
 	if verifiedWord(m) == "bad" {
 		checked += "; but a restore drill has found it bad: " + m.Drill.Result
 	}
-	_, err := fmt.Fprintf(out, "%s: %s\n  cluster %s/%s (%s), etcd %s, revision %d, %s, taken %s: %s\n  sha256 %s\n",
-		m.Object, checked, m.Namespace, m.Name, m.ClusterID, m.EtcdVersion, m.Revision, sizeText(m), m.Time.UTC().Format(time.RFC3339), m.Reason, m.SHA256)
+	_, err := fmt.Fprintf(out, "%s: %s\n  cluster %s/%s (%s), etcd %s, revision %d, %s, taken %s: %s\n  sha256 %s\n  %s\n",
+		m.Object, checked, m.Namespace, m.Name, m.ClusterID, m.EtcdVersion, m.Revision, sizeText(m), m.Time.UTC().Format(time.RFC3339), m.Reason, m.SHA256, signatureWord(m))
 	return err
 }

@@ -23,6 +23,7 @@ import (
 type adoption struct {
 	from                                   storeFlags
 	namespace, name, etcdVersion, at, form string
+	signingKey                             string
 }
 
 // newSnapshotAdopt makes backups of the snapshots of other tools.
@@ -43,7 +44,10 @@ compressed or encrypted must be unpacked before. A copy of a member's file
 The snapshot is copied into the directory for temporary files (TMPDIR), and the copy
 is removed. The minor of etcd is read from the snapshot; to note the patch as well, or
 where the snapshot does not say it, give --etcd-version. No hash of the keys is known of
-such a backup, so that a restore compares its sha256 and etcd's checksum alone.`,
+such a backup, so that a restore compares its sha256 and etcd's checksum alone.
+
+With --signing-key-file the manifest is signed. Without, a daemon that trusts keys takes the
+backup where the file accepts it by its sha256, in spec.source.acceptUnsigned.`,
 		Example: "  quorate snapshot adopt --namespace shop --name orders 's3://backups/orders-last.db?region=eu-west-1'",
 		Args:    oneURL,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,6 +68,7 @@ such a backup, so that a restore compares its sha256 and etcd's checksum alone.`
 	flags.StringVar(&a.name, "name", "", "name of that cluster (required)")
 	flags.StringVar(&a.etcdVersion, "etcd-version", "", "release of the etcd that sent it, such as 3.4.34; default the minor that is noted in it")
 	flags.StringVar(&a.at, "time", "", "when it was taken, such as 2026-11-20T02:00:00Z; default when the object was stored")
+	flags.StringVar(&a.signingKey, "signing-key-file", "", "file with the Ed25519 private key in PEM that signs the manifest, such as that of --backup-signing-key-file of quorate run; default none, so that where keys are trusted a restore must accept it by its sha256")
 	return cmd
 }
 
@@ -95,6 +100,9 @@ func (a *adoption) check(now time.Time) error {
 func (a *adoption) adopt(ctx context.Context, url string) (m backup.Manifest, err error) {
 	store, err := a.from.store()
 	if err != nil {
+		return m, err
+	}
+	if store.Key, err = readSigningKey("--signing-key-file", a.signingKey); err != nil {
 		return m, err
 	}
 	file, err := os.CreateTemp("", "quorate-adopt-*")
@@ -138,13 +146,18 @@ func (a *adoption) describe(m *backup.Manifest, found restore.Measured) (err err
 // printAdopted prints the new backup.
 func printAdopted(out io.Writer, format string, m backup.Manifest) error {
 	if format == cli.JSON {
-		return cli.PrintJSON(out, m)
+		return cli.PrintJSON(out, shown(m))
+	}
+	more := ""
+	if m.Signature == nil {
+		more = fmt.Sprintf(" Where the daemon trusts keys, accept it\nthere without a signature: spec.source.acceptUnsigned: %q.", m.SHA256)
 	}
 	_, err := fmt.Fprintf(out, `%s: adopted; the checksum that etcd appended is right
   cluster %s/%s, etcd %s, revision %d, keys %d, %s, taken %s
   sha256 %s
-To restore it, give its URL to an EtcdRestore as spec.source.objectURL.
+  %s
+To restore it, give its URL to an EtcdRestore as spec.source.objectURL.%s
 `,
-		m.Object, m.Namespace, m.Name, m.EtcdVersion, m.Revision, m.Keys, state.SizeText(m.Size), m.Time.UTC().Format(time.RFC3339), m.SHA256)
+		m.Object, m.Namespace, m.Name, m.EtcdVersion, m.Revision, m.Keys, state.SizeText(m.Size), m.Time.UTC().Format(time.RFC3339), m.SHA256, signatureWord(m), more)
 	return err
 }

@@ -112,7 +112,7 @@ func TestSnapshotVerify(t *testing.T) {
 func TestSnapshotList(t *testing.T) {
 	url, _ := stored(t)
 	status, stdout, stderr := quorateSays(t, "snapshot", "list", url(""))
-	lines := regexp.MustCompile(`(?m)^(\S+) +shop/orders +3\.6\.16 +(\d+) +6\d(?:\.\d+)?Ki +(read back|restored) +schedule nightly +\S+/(\w+)\.db$`).FindAllStringSubmatch(stdout, -1)
+	lines := regexp.MustCompile(`(?m)^(\S+) +shop/orders +3\.6\.16 +(\d+) +6\d(?:\.\d+)?Ki +(read back|restored) +unsigned +schedule nightly +\S+/(\w+)\.db$`).FindAllStringSubmatch(stdout, -1)
 	var order []string
 	for _, l := range lines {
 		order = append(order, l[4]+" "+l[2]+" "+l[3])

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/manifest"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/jobs"
 )
@@ -18,7 +20,7 @@ import (
 // hidden, since it is internal.
 func newTakeBackup() *cobra.Command {
 	var from storeFlags
-	var address, host, id, url, manifest, certificates string
+	var address, host, id, url, about, certificates, result string
 	var https, compress bool
 	var bandwidth int64
 	var stall time.Duration
@@ -34,7 +36,7 @@ It is internal: run by the Jobs that quorate run creates.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			boundMemory()
 			var m backup.Manifest
-			if err := json.Unmarshal([]byte(manifest), &m); err != nil {
+			if err := json.Unmarshal([]byte(about), &m); err != nil {
 				return fmt.Errorf("read --manifest: %w", err)
 			}
 			store, err := from.store()
@@ -58,6 +60,9 @@ It is internal: run by the Jobs that quorate run creates.`,
 			if err != nil {
 				return err
 			}
+			if err := tellWritten(result, m); err != nil {
+				return err
+			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: revision %d, %d bytes, sha256 %s\n", m.Object, m.Revision, m.Size, m.SHA256)
 			return err
 		},
@@ -70,12 +75,32 @@ It is internal: run by the Jobs that quorate run creates.`,
 	f.BoolVar(&https, "https", false, "the member speaks TLS")
 	f.StringVar(&certificates, "tls", "", "directory with ca.crt, tls.crt and tls.key for the member")
 	f.StringVar(&url, "url", "", "object URL of the backup")
-	f.StringVar(&manifest, "manifest", "", "what the manifest says of the backup, as JSON")
+	f.StringVar(&about, "manifest", "", "what the manifest says of the backup, as JSON")
 	f.Int64Var(&bandwidth, "bandwidth", 0, "bytes a second that it may take; 0 for no limit")
 	f.DurationVar(&stall, "stall-timeout", backup.DefaultStall, "how long nothing of it may move before it fails")
+	f.StringVar(&result, "result", "", "file to write the digest of the manifest to, by which the daemon signs it; default none")
 	f.BoolVar(&compress, "compress", true, "store it compressed")
 	f.StringArrayVar(&recipients, "recipient", nil, "public key of age of one who can decrypt the backup; may be given several times")
 	return cmd
+}
+
+// tellWritten writes which manifest was written to a file, "" for none.
+func tellWritten(file string, m backup.Manifest) error {
+	if file == "" {
+		return nil
+	}
+	text, err := m.Encode()
+	if err != nil {
+		return fmt.Errorf("write --result: %w", err)
+	}
+	digest, err := manifest.Digest(text)
+	if err == nil {
+		err = os.WriteFile(file, []byte(digest), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write --result: %w", err)
+	}
+	return nil
 }
 
 // backupMemory is what this process tries to keep within. What is needed at a time is

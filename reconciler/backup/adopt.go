@@ -41,7 +41,7 @@ func (st Store) Adopt(ctx context.Context, objectURL string, to io.Writer, descr
 	}
 	m.FormatVersion, m.Object, m.Size, m.SHA256 = FormatVersion, s.target.name, measured.Size, measured.SHA256
 	m.Time = m.Time.Round(0).UTC()
-	if err := s.writeManifest(ctx, m, condition{}); err != nil {
+	if err := s.writeManifest(ctx, &m); err != nil {
 		return Manifest{}, err
 	}
 	return m, nil

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"gocloud.dev/blob"
+
+	"github.com/quorate/quorate/reconciler/backup/signing"
 )
 
 // ErrNotFound says that the store answered and holds no manifest at the object
@@ -38,6 +40,8 @@ type Store struct {
 	// snapshots. Without it, Verify checks the bytes that are stored, and not what is
 	// in them.
 	Identity string
+	// Key signs the manifests that Save and Adopt write. nil: they are not signed.
+	Key *signing.Key
 	// Calls says how long and how often stores are called. Default: with the defaults of
 	// each.
 	Calls *Calls
@@ -85,7 +89,7 @@ func (st Store) Save(ctx context.Context, objectURL string, snapshot io.Reader, 
 	if err := s.confirm(ctx, m); err != nil {
 		return Manifest{}, s.discard(ctx, err)
 	}
-	if err := s.writeManifest(ctx, m, condition{}); err != nil {
+	if err := s.writeManifest(ctx, &m); err != nil {
 		return Manifest{}, s.discard(ctx, err)
 	}
 	s.saved()

@@ -103,6 +103,8 @@ func conformance() map[string]func(*testing.T, place) {
 		"discards":                      testDiscards,
 		"annotates":                     testAnnotates,
 		"never loses a manifest":        testAnnotateFails,
+		"signs":                         testSigns,
+		"signs what is adopted":         testAdoptSigns,
 		"compresses":                    testCompresses,
 		"finds damage in compressed":    testDamageCompressed,
 		"holds its memory bound":        testMemory,

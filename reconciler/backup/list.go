@@ -175,12 +175,3 @@ func (st Store) Remove(ctx context.Context, objectURL string) error {
 	}
 	return nil
 }
-
-// URL is the object URL of a listed backup: its Object with the query of the URL
-// that it was listed by, which says how the store is reached.
-func (m Manifest) URL(prefixURL string) string {
-	if _, query, ok := strings.Cut(prefixURL, "?"); ok {
-		return m.Object + "?" + query
-	}
-	return m.Object
-}

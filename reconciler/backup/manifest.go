@@ -2,30 +2,16 @@ package backup
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"gocloud.dev/gcerrors"
 
+	"github.com/quorate/quorate/reconciler/backup/manifest"
 	"github.com/quorate/quorate/reconciler/compression"
 )
-
-// FormatVersion is the newest manifest format that this build reads and writes:
-//
-//	1  the object is the snapshot, or what age made of it
-//	2  it may be compressed before that
-//
-// A quorate that knows 1 alone refuses 2 and says that a newer one wrote it, where it
-// would else take a good backup for damaged. What 1 can say is written as 1.
-const FormatVersion = 2
-
-// plainFormat is the format of a backup that is not compressed.
-const plainFormat = 1
 
 // ManifestSuffix is added to a snapshot's key to name its manifest.
 const ManifestSuffix = ".manifest.json"
@@ -33,108 +19,41 @@ const ManifestSuffix = ".manifest.json"
 // maxManifestBytes bounds what is read of a manifest; a real one is about 1 KiB.
 const maxManifestBytes = 1 << 20
 
-// Manifest describes one stored snapshot. It is written last, once the stored
-// bytes have been read back: a snapshot without its manifest does not exist.
-type Manifest struct {
-	// FormatVersion is the format that a reader must know. Set by Save.
-	FormatVersion int `json:"formatVersion"`
-	// Object is the object URL without its query: where the snapshot was
-	// written, and nothing secret. Set by Save.
-	Object string `json:"object"`
-	// Namespace and Name are those of the cluster.
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name,omitempty"`
-	// ClusterID is etcd's cluster ID in hexadecimal.
-	ClusterID string `json:"clusterID,omitempty"`
-	// Member is the name of the member that the snapshot was taken from.
-	Member string `json:"member,omitempty"`
-	// EtcdVersion is the release that this member reported, or of an adopted snapshot
-	// the minor that is noted in it, as "3.5.0".
-	EtcdVersion string `json:"etcdVersion,omitempty"`
-	// StorageVersion is the storage schema that it reported; empty before 3.6.
-	StorageVersion string `json:"storageVersion,omitempty"`
-	// Revision is the key-value revision read just before the snapshot: what is
-	// stored is at this revision or a later one.
-	Revision int64 `json:"revision,omitempty"`
-	// Hash is etcd's HashKV at HashRevision, computed from CompactRevision on.
-	// HashRevision 0 means that no hash was taken.
-	Hash            uint32 `json:"hash,omitempty"`
-	HashRevision    int64  `json:"hashRevision,omitempty"`
-	CompactRevision int64  `json:"compactRevision,omitempty"`
-	// Keys is how many keys the member had at HashRevision, or an adopted snapshot at
-	// Revision; 0 also where nobody counted.
-	Keys int64 `json:"keys,omitempty"`
-	// Size of the stored object in bytes: the snapshot with etcd's checksum of 32
-	// bytes, or what zstd and age made of it.
-	// Set by Save.
-	Size int64 `json:"size"`
-	// SnapshotSize is the size of the snapshot itself; 0 where it is stored as it is,
-	// or was encrypted by a quorate that did not note it. Set by Save.
-	SnapshotSize int64 `json:"snapshotSize,omitempty"`
-	// Compression is compression.Zstd, or "" where the snapshot is not compressed. Set by Save.
-	Compression string `json:"compression,omitempty"`
-	// SHA256 of the whole stored object in hexadecimal. Set by Save.
-	SHA256 string `json:"sha256"`
-	// Encrypted says that the object is a file of age (age-encryption.org), and the
-	// snapshot is in it. Recipients are the public keys whose owners can decrypt.
-	// Set by Save.
-	Encrypted  bool     `json:"encrypted,omitempty"`
-	Recipients []string `json:"recipients,omitempty"`
-	// Reason is one phrase for people, such as "upgrade 3.5.21 → 3.6.16".
-	Reason string `json:"reason,omitempty"`
-	// TargetVersion is the release that an upgrade after this backup goes to.
-	TargetVersion string `json:"targetVersion,omitempty"`
-	// Commit is the Git commit that asked for the backup.
-	Commit string `json:"commit,omitempty"`
-	// Schedule is the EtcdBackupSchedule that asked for the backup, as
-	// "namespace/name"; Request is the name of the EtcdBackup that did.
-	Schedule string `json:"schedule,omitempty"`
-	Request  string `json:"request,omitempty"`
-	// ScheduleUID is the UID of the schedule's record in Kubernetes: schedules of
-	// the same name in two Kubernetes clusters may share a place, and none removes
-	// what the other has taken.
-	ScheduleUID string `json:"scheduleUID,omitempty"`
-	// Time is when the snapshot was begun, in UTC.
-	Time time.Time `json:"time"`
-	// Drill is the newest trial restore. The zero value: there was none.
-	Drill Drill `json:"drill,omitzero"`
+type (
+	// Manifest describes one stored snapshot.
+	Manifest = manifest.Manifest
+	// Drill is what a trial restore of a backup found.
+	Drill = manifest.Drill
+	// Verified is what the restore step must know of a backup.
+	Verified = manifest.Verified
+)
 
-	// Origin is Object as the manifest has it, where that is not where it was
-	// read: somebody copied the backup here. "" for one that lies where it was
-	// written. A copy can be restored, and is never removed by quorate.
-	Origin string `json:"-"`
-}
-
-// DrillPassed is the Result of a trial restore that found the backup good.
-const DrillPassed = "passed"
-
-// Drill is what a trial restore of a backup found.
-type Drill struct {
-	// Time is when it began, in UTC.
-	Time time.Time `json:"time"`
-	// Duration from then until the restored etcd had answered: what a real
-	// recovery would take.
-	Duration time.Duration `json:"durationNanoseconds"`
-	// Result is DrillPassed, or a sentence that says what was wrong.
-	Result string `json:"result"`
-	// Keys, Revision and Hash (HashKV at the manifest's HashRevision) are those of
-	// the restored etcd; 0 when it did not come that far.
-	Keys     int64  `json:"keys,omitempty"`
-	Revision int64  `json:"revision,omitempty"`
-	Hash     uint32 `json:"hash,omitempty"`
-}
+const (
+	// FormatVersion is the newest manifest format that this build reads and writes.
+	FormatVersion = manifest.FormatVersion
+	// DrillPassed is the Result of a trial restore that found the backup good.
+	DrillPassed = manifest.DrillPassed
+)
 
 // errBadManifest says that a manifest was read and makes no sense.
 var errBadManifest = errors.New("bad manifest")
 
-// writeManifest stores the manifest and reads it back. What is read decides: a
-// write that timed out may have been applied.
-func (s *object) writeManifest(ctx context.Context, m Manifest, only condition) error {
-	text, err := json.MarshalIndent(m, "", "  ")
+// writeManifest signs the manifest, where the store has a key for that, and stores it.
+func (s *object) writeManifest(ctx context.Context, m *Manifest) error {
+	err := m.Sign(s.store.Key)
+	var text []byte
+	if err == nil {
+		text, err = m.Encode()
+	}
 	if err != nil {
 		return s.problem("the manifest cannot be written as JSON", "report this as a bug", err)
 	}
-	text = append(text, '\n')
+	return s.writeText(ctx, text, condition{})
+}
+
+// writeText stores a manifest and reads it back. What is read decides: a write that
+// timed out may have been applied.
+func (s *object) writeText(ctx context.Context, text []byte, only condition) error {
 	werr := s.write(ctx, s.key+ManifestSuffix, bytes.NewReader(text), only)
 	stored, rerr := s.manifestText(ctx)
 	switch {
@@ -156,8 +75,12 @@ func (s *object) readManifest(ctx context.Context) (Manifest, error) {
 	if err != nil {
 		return Manifest{}, err
 	}
-	var m Manifest
-	if err := json.Unmarshal(text, &m); err != nil {
+	return s.decode(text)
+}
+
+func (s *object) decode(text []byte) (Manifest, error) {
+	m, err := manifest.Decode(text)
+	if err != nil {
 		return Manifest{}, s.badManifest("the manifest is not valid JSON: "+s.cause(err), "the backup cannot be trusted: take a new one")
 	}
 	switch {
@@ -209,38 +132,64 @@ const annotateTries = 5
 // file), no change of another is lost: change may be called again, with the newer
 // manifest. A manifest stands at any time, the old one or the new.
 func (st Store) Annotate(ctx context.Context, objectURL string, change func(*Manifest)) error {
-	s, ctx, err := st.open(ctx, "annotate backup", objectURL, asking)
+	return st.rewrite(ctx, "annotate backup", objectURL, func(_ *object, text []byte, old Manifest) ([]byte, error) {
+		m := old
+		change(&m)
+		m.FormatVersion, m.Size, m.SHA256 = old.FormatVersion, old.Size, old.SHA256
+		m.SnapshotSize, m.Compression = old.SnapshotSize, old.Compression
+		m.Encrypted, m.Recipients, m.Signature = old.Encrypted, old.Recipients, old.Signature
+		m.Object = old.Object // a copy stays one
+		return manifest.Edit(text, old, m)
+	})
+}
+
+// SignManifest signs the manifest that somebody else has written, if it is the one with
+// this digest, see manifest.Digest. One that is signed already is left as it is.
+func (st Store) SignManifest(ctx context.Context, objectURL, digest string) error {
+	return st.rewrite(ctx, "sign backup manifest", objectURL, func(s *object, text []byte, old Manifest) ([]byte, error) {
+		is, err := manifest.Digest(text)
+		switch {
+		case err != nil || old.Signature != nil:
+			return nil, err
+		case is != digest:
+			return nil, s.problem("the manifest is not the one that was written", "look at who else writes to the store, and take a new backup", nil)
+		}
+		return manifest.SignText(text, st.Key)
+	})
+}
+
+// rewrite changes a manifest that is stored; to nil says that it stays.
+func (st Store) rewrite(ctx context.Context, op, objectURL string, change func(s *object, text []byte, old Manifest) ([]byte, error)) error {
+	s, ctx, err := st.open(ctx, op, objectURL, asking)
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	for range annotateTries {
-		var lost bool
-		if lost, err = s.annotate(ctx, change); !lost {
+		if err = s.rewriteOnce(ctx, change); !errors.Is(err, errChanged) {
 			return err
 		}
 	}
 	return s.problem("the manifest changes all the time", "look at what else writes there", err)
 }
 
-// annotate tries it once. lost says that another was faster.
-func (s *object) annotate(ctx context.Context, change func(*Manifest)) (lost bool, err error) {
+// rewriteOnce tries it once. errChanged says that another was faster.
+func (s *object) rewriteOnce(ctx context.Context, change func(s *object, text []byte, old Manifest) ([]byte, error)) error {
 	// The version is read before the text: a change in between is found, not lost.
 	only, err := s.sameManifest(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
-	old, err := s.readManifest(ctx)
+	text, err := s.manifestText(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
-	m := old
-	change(&m)
-	m.FormatVersion, m.Size, m.SHA256 = old.FormatVersion, old.Size, old.SHA256
-	m.SnapshotSize, m.Compression = old.SnapshotSize, old.Compression
-	m.Encrypted, m.Recipients = old.Encrypted, old.Recipients
-	// A copy stays one.
-	m.Object = cmp.Or(old.Origin, old.Object)
-	err = s.writeManifest(ctx, m, only)
-	return errors.Is(err, errChanged), err
+	old, err := s.decode(text)
+	if err == nil {
+		text, err = change(s, text, old)
+	}
+	if err != nil || text == nil {
+		return err
+	}
+	return s.writeText(ctx, text, only)
 }

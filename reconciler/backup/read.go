@@ -35,7 +35,7 @@ func (s *object) openStored(ctx context.Context, m Manifest, mustDecrypt bool) (
 	}
 	r := &storedReader{s: s, m: m, stored: &source{r: s.watch.reader(ctx, raw)}, close: raw.Close}
 	r.body = r.stored
-	if !m.isSnapshot() {
+	if !m.IsSnapshot() {
 		r.stored.hash = sha256.New()
 	}
 	if m.Encrypted && !mustDecrypt && s.store.Identity == "" {
@@ -62,10 +62,6 @@ func (r *storedReader) unseal() (err error) {
 	r.body = r.plain
 	return nil
 }
-
-// isSnapshot reports whether the stored object is the snapshot, and nothing that was
-// made of it.
-func (m Manifest) isSnapshot() bool { return !m.Encrypted && m.Compression == "" }
 
 func (r *storedReader) Read(p []byte) (int, error) {
 	n, err := r.body.Read(p)
@@ -105,7 +101,7 @@ func (r *storedReader) judge(end error) error {
 
 // sum is what was measured of the stored object, read to its end.
 func (r *storedReader) sum() snapshotSum {
-	if r.m.isSnapshot() {
+	if r.m.IsSnapshot() {
 		return r.plain.sum
 	}
 	return r.stored.sum()

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"gocloud.dev/blob"
 
+	"github.com/quorate/quorate/reconciler/backup/manifest"
 	"github.com/quorate/quorate/reconciler/compression"
 )
 
@@ -57,7 +58,7 @@ func (s *object) upload(ctx context.Context, snapshot io.Reader, m *Manifest) er
 
 // seal reads the snapshot as the store keeps it, and says in the manifest how.
 func (s *object) seal(plain io.Reader, stored *source, m *Manifest) (err error) {
-	m.FormatVersion, m.Compression = plainFormat, ""
+	m.FormatVersion, m.Compression = manifest.PlainFormat, ""
 	m.Encrypted, m.Recipients = len(s.store.Recipients) > 0, s.store.Recipients
 	stored.r = plain
 	if s.store.Compress {
@@ -74,7 +75,7 @@ func (s *object) seal(plain io.Reader, stored *source, m *Manifest) (err error) 
 			return err
 		}
 	}
-	if !m.isSnapshot() {
+	if !m.IsSnapshot() {
 		stored.hash = sha256.New()
 	}
 	return nil

@@ -1,6 +1,7 @@
 package desired_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -33,7 +34,7 @@ func TestClustersOfRestores(t *testing.T) {
 			if c.Restore == nil {
 				continue
 			}
-			if *c.Restore != *before[i].Restore && c.Restore.Former == nil || c.Restore.SpecHash == "" || (c.Restore.Former != nil) != test.inPlace || c.Restore.Name != "again" {
+			if !reflect.DeepEqual(c.Restore, before[i].Restore) || c.Restore.SpecHash == "" || (c.Restore.Former != nil) != test.inPlace || c.Restore.Name != "again" {
 				t.Errorf("%s: %+v", name, c.Restore)
 			}
 		}

@@ -45,7 +45,7 @@ func TestBackupsAreEncryptedForTheRecipients(t *testing.T) {
 		}
 		w.MustDo(action.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"})
 		var g record.Recovering
-		err = w.R.Executor.Rest(w.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: url, Version: "3.6.16"}, schema.DecryptionSpec{})
+		err = w.R.Executor.Rest(w.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: url, Version: "3.6.16"}, schema.RecoverySpec{})
 		backuptest.WantError(t, err, "is encrypted", identity.Recipient().String(), "spec.recovery.decryption.secretName")
 	}, clustertest.SetVersion("3.6.12"))
 }

@@ -31,6 +31,6 @@ func (e *Executor) OfferBackup(ctx context.Context, v *observe.View, g record.Re
 	return err
 }
 
-func (e *Executor) Rest(ctx context.Context, g *record.Recovering, store backup.Store, a action.BeginRecovery, d schema.DecryptionSpec) error {
+func (e *Executor) Rest(ctx context.Context, g *record.Recovering, store backup.Store, a action.BeginRecovery, d schema.RecoverySpec) error {
 	return e.rest(ctx, g, store, a, d)
 }

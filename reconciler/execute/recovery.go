@@ -29,10 +29,14 @@ import (
 )
 
 // rest rests a recovery on a backup, which is read whole and checked. A backup of
-// another cluster, or one that the members' release cannot take, is refused.
-func (e *Executor) rest(ctx context.Context, g *record.Recovering, store backup.Store, a action.BeginRecovery, d schema.DecryptionSpec) error {
+// another cluster, one that nobody signed who is trusted, or one that the members' release
+// cannot take, is refused.
+func (e *Executor) rest(ctx context.Context, g *record.Recovering, store backup.Store, a action.BeginRecovery, asked schema.RecoverySpec) error {
 	m, err := store.Verify(ctx, a.ObjectURL)
 	if err != nil {
+		return err
+	}
+	if err := e.Stores.Trusted(m, stores.TrustOfRecovery(asked)); err != nil {
 		return err
 	}
 	if m.ClusterID != a.ClusterID {
@@ -41,7 +45,7 @@ func (e *Executor) rest(ctx context.Context, g *record.Recovering, store backup.
 	if !release.StartsOn(m.EtcdVersion, a.Version) {
 		return fmt.Errorf("the backup at %s was made by etcd %q, and the pods are made for %s, which cannot start on it: name another one", m.Object, m.EtcdVersion, a.Version)
 	}
-	if g.Verified, err = m.Verified(d, "spec.recovery.decryption.secretName"); err != nil {
+	if g.Verified, err = m.Verified(asked.Decryption, "spec.recovery.decryption.secretName"); err != nil {
 		return err
 	}
 	// Fail now rather than when the restore Job reads the backup.
@@ -56,7 +60,7 @@ func (e *Executor) offerBackup(ctx context.Context, v *observe.View, g record.Re
 	if g.ObjectURL == "" {
 		return stores.Way{}, nil
 	}
-	store, as, err := e.Stores.InGit(ctx, v.Cluster, g.ObjectURL)
+	store, as, err := e.Stores.InGit(ctx, v.Cluster, g.ObjectURL, g.SHA256)
 	if err != nil {
 		return stores.Way{}, fmt.Errorf("offer the backup of the restore: %w", err)
 	}
@@ -105,7 +109,7 @@ func (e *Executor) beginRecovery(ctx context.Context, v *observe.View, a action.
 		if err != nil {
 			return fmt.Errorf("begin the recovery: %w", err)
 		}
-		if err := e.rest(ctx, &g, store, a, v.Cluster.Spec.Recovery.Decryption); err != nil {
+		if err := e.rest(ctx, &g, store, a, v.Cluster.Spec.Recovery); err != nil {
 			return fmt.Errorf("begin the recovery: %w", err)
 		}
 	}

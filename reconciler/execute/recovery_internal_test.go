@@ -40,7 +40,7 @@ func TestABackupIsOfferedToTheRestore(t *testing.T) {
 	m := offered(t, s.URL("c1.db"), snapshot)
 	var g record.Recovering
 	e := &Executor{}
-	if err := e.Rest(t.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: s.URL("c1.db"), Version: "3.6.16"}, schema.DecryptionSpec{}); err != nil {
+	if err := e.Rest(t.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: s.URL("c1.db"), Version: "3.6.16"}, schema.RecoverySpec{}); err != nil {
 		t.Fatal(err)
 	}
 	if g.Revision != 7 || g.SHA256 != m.SHA256 || g.Size != m.Size {
@@ -91,7 +91,7 @@ func TestABackupThatARecoveryRefuses(t *testing.T) {
 		"absent":  "no backup is stored there",
 	} {
 		var g record.Recovering
-		err := e.Rest(t.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: url(name + "/1.db"), Version: "3.6.16"}, schema.DecryptionSpec{})
+		err := e.Rest(t.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: url(name + "/1.db"), Version: "3.6.16"}, schema.RecoverySpec{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}

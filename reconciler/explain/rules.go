@@ -32,11 +32,12 @@ func rules() []Entry {
 		},
 		{
 			Name:  "restore",
-			Means: "An EtcdRestore is not carried out: what it would make is there already, the backup is unfit or is not named clearly, or the restore is complete and its file has changed since.",
+			Means: "An EtcdRestore is not carried out: what it would make is there already, the backup is unfit, is not named clearly or is not signed by a key that is trusted, or the restore is complete and its file has changed since.",
 			Why:   "A restore makes a new cluster, once, and touches nothing that exists: repeated, it would throw away what was written since.",
 			Do: []string{
 				"Give the new cluster another name with spec.clusterName, or commit the old one with state: Deleted first.",
 				"Name the backup by its objectURL where several can be meant; quorate snapshot list shows what there are.",
+				"Where its manifest is not signed, or by another key, and you know where it is from, commit what the hold prints; docs/signing.md says what that trusts.",
 				"Once it is complete, replace the EtcdRestore by an EtcdCluster of the same name and spec, and change that.",
 			},
 		},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -15,12 +16,14 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/pods"
 	"github.com/quorate/quorate/reconciler/slots"
 	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
 
 const (
+	backupContainer = "backup"
 	// Where its pod finds the Secrets.
 	backupTLS         = "/etc/quorate/tls"
 	backupCredentials = "/etc/quorate/credentials" //nolint:gosec // a path
@@ -42,6 +45,9 @@ type Backup struct {
 	Bandwidth int64
 	// Stall is how long nothing of it may move; 0 for the default.
 	Stall time.Duration
+	// Tells has it say which manifest it has written, so that the daemon can sign that: no
+	// pod has the key.
+	Tells bool
 }
 
 // RenderBackup is the Job that takes one backup. Secrets are mounted by the kubelet:
@@ -59,6 +65,9 @@ func RenderBackup(j Job, t Backup) *batchv1.Job {
 	if t.Stall > 0 && t.Stall != backup.DefaultStall {
 		args = append(args, "--stall-timeout="+t.Stall.String())
 	}
+	if t.Tells {
+		args = append(args, "--result="+TerminationLog)
+	}
 	for _, r := range t.To.Encryption.Recipients {
 		args = append(args, "--recipient="+r)
 	}
@@ -67,7 +76,7 @@ func RenderBackup(j Job, t Backup) *batchv1.Job {
 	}
 	pod := drillPod(nil)
 	take := restoreContainerOf(t.Image, args, nil)
-	take.Name, take.VolumeMounts = "backup", nil
+	take.Name, take.VolumeMounts = backupContainer, nil
 	mount := func(name, secret, path string) {
 		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: new(int32(0o440))}}})
 		take.VolumeMounts = append(take.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: true})
@@ -109,6 +118,18 @@ type Task struct {
 	Bandwidth int64
 	// Stall is how long nothing of it may move; 0 for the default.
 	Stall time.Duration
+}
+
+// Written is the digest of the manifest that the pod of such a Job says it has written, ""
+// where none says so: what the daemon may sign comes by the kubelet, and not from the store.
+func Written(list []corev1.Pod) string {
+	pod := newestPod(list)
+	for _, s := range pod.Status.ContainerStatuses {
+		if end := pods.LastEnd(s); s.Name == backupContainer && end != nil && end.ExitCode == 0 {
+			return strings.TrimSpace(end.Message)
+		}
+	}
+	return ""
 }
 
 // Started reports whether a container of a Job's pods has run.

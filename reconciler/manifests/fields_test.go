@@ -47,6 +47,7 @@ func elsewhere() map[string]string {
 		"spec.defragmentation.schedule":                        "the planner: rule defragment",
 		"spec.defragmentation.timeZone":                        "the planner: rule defragment",
 		"spec.recovery.acceptHashMismatch":                     "the Job that restores the volume",
+		"spec.recovery.acceptUnsigned":                         "the executor: rest and offerBackup",
 		"spec.recovery.clusterID":                              "the planner: rule recovery",
 		"spec.recovery.decryption.secretName":                  "the Job that restores the volume",
 		"spec.recovery.member":                                 "the planner: rule recovery",

@@ -202,7 +202,7 @@ func (s driller) makeDrill(ctx context.Context, q desired.Backup, k *kept) error
 	}
 	image, errImage := s.drillImage(q, m)
 	b, errKey := m.Verified(q.Schedule.Verify.Decryption, "spec.verify.decryption.secretName")
-	if err := cmp.Or(errImage, errKey); err != nil {
+	if err := cmp.Or(s.Stores.Trusted(m, stores.TrustOfDrill()), errImage, errKey); err != nil {
 		return s.drillUnclear(ctx, q, k, err.Error())
 	}
 	var set *appsv1.StatefulSet

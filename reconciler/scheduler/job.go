@@ -57,6 +57,7 @@ func (s *Scheduler) startJob(ctx context.Context, q desired.Backup, k *kept, fro
 	job := jobs.RenderBackup(jobs.Job{Name: name, For: q, Owner: ownerReference(k)}, jobs.Backup{
 		From: from.target, TLSSecret: from.tlsSecret, To: to, URL: begun.URL, Manifest: manifestFor(q, from, k),
 		Image: s.Options.Render.GuardImage, Bandwidth: s.Slots.Share(), Stall: s.Stores.Calls.StallTime(),
+		Tells: s.Stores.Keys.Own() != nil,
 	})
 	if _, err := s.Kube.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: naming.FieldManager}); err != nil {
 		return fmt.Errorf("create Job %s: %w", job.Name, err)
@@ -97,10 +98,32 @@ func (s *Scheduler) pollJob(ctx context.Context, q desired.Backup, k *kept) (tim
 	case job == nil && len(pods) > 0 && since < backup.Timeout:
 		return pollJobEvery, nil // it was deleted, and may still write
 	}
+	s.signWritten(ctx, q, k, jobs.Written(pods))
 	if wait, err := s.settleWith(ctx, q, k, cmp.Or(said, "its Job "+name+" ended without a word, or is gone")); err != nil || wait > 0 {
 		return wait, err
 	}
 	return 0, s.Jobs.Remove(ctx, of, name)
+}
+
+// signWritten signs the manifest that a Job has written: the one of which its pod has said
+// so, whatever the store holds by now. One that cannot be signed is a backup all the same.
+func (s *Scheduler) signWritten(ctx context.Context, q desired.Backup, k *kept, digest string) {
+	if s.Stores.Keys.Own() == nil {
+		return
+	}
+	m, err := s.endOf(ctx, q, *k.record.Begun)
+	if err != nil || m.Signature != nil {
+		return // there is none, which settling it says
+	}
+	if digest == "" {
+		err = errors.New("its Job did not say which manifest it has written")
+	} else if err = s.Lease(); err == nil {
+		err = s.Stores.SignWritten(ctx, q.Metadata.Namespace, s.effective(q).Credentials.SecretName, k.record.Begun.URL, digest)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.Log.Warn("backup of a Job not signed", "request", q.Key(), "url", m.Object, "error", err.Error(),
+			"remedy", "it is kept, and restored only where Git accepts it by its sha256; look at the Job and the store before the next backup")
+	}
 }
 
 // removeJob removes a Job that has not ended.

@@ -132,14 +132,19 @@ func byCluster(all []backup.Manifest) [][]backup.Manifest {
 	return groups
 }
 
-// describe is a backup for people who have to tell it from others.
+// describe is a backup for people who have to tell it from others. Where it was written is
+// said of a copy: who may write to a store can put one signed backup in the place of another.
 func describe(m backup.Manifest) string {
 	keys := ""
 	if m.Keys > 0 {
 		keys = fmt.Sprintf(" with %s", state.Plural(int(m.Keys), "key"))
 	}
-	return fmt.Sprintf("taken %s of cluster %s, at revision %d%s, %s, %s",
-		m.Time.UTC().Format("2006-01-02T15:04:05Z"), cmp.Or(m.ClusterID, "(unknown)"), m.Revision, keys, state.SizeText(m.Size), m.Object)
+	origin := ""
+	if m.Origin != "" {
+		origin = fmt.Sprintf(", a copy of %q", m.Origin)
+	}
+	return fmt.Sprintf("taken %s of cluster %s, at revision %d%s, %s, %s%s",
+		m.Time.UTC().Format("2006-01-02T15:04:05Z"), cmp.Or(m.ClusterID, "(unknown)"), m.Revision, keys, state.SizeText(m.Size), m.Object, origin)
 }
 
 // newer says how many backups of the same name are newer, and of which clusters.

@@ -47,6 +47,9 @@ func (s Stores) Find(ctx context.Context, namespace string, w desired.Restore, o
 	if f.Manifest, err = store.Verify(ctx, f.URL); err != nil {
 		return f, err
 	}
+	if err := s.Trusted(f.Manifest, TrustOf(w.Source)); err != nil {
+		return f, err
+	}
 	// Fail now rather than when the restore Job reads the backup.
 	_, _, err = s.Way(ctx, store, Offered{ObjectURL: f.URL, Credentials: w.Credentials(), Pod: w.PodAccess()})
 	return f, err
@@ -69,6 +72,10 @@ func (s Stores) Choose(ctx context.Context, c desired.Cluster, now time.Time) (s
 		return state.Chosen{}, err
 	}
 	chosen := state.Chosen{Object: f.Object, Text: f.Text}
+	if refused := (*Refusal)(nil); errors.As(s.Trusted(f.Manifest, TrustOf(w.Source)), &refused) {
+		chosen.Problem, chosen.Do = refused.Problem, refused.Do
+		return chosen, nil
+	}
 	_, encrypted := f.Verified(w.Source.Decryption, "spec.source.decryption.secretName")
 	if err := errors.Join(FitsRelease(f.Manifest, c.Spec.Version), FitsVolume(f.Manifest, c), encrypted); err != nil {
 		chosen.Problem, chosen.Do = "the backup "+f.Text+": it cannot be restored so: "+err.Error(), "correct that in a new commit, or name another backup with spec.source.objectURL"

@@ -85,9 +85,10 @@ func (p Place) foreign(objectURL string) error {
 
 // InGit is the backup that the record of a recovery or a restore names, and the way to it,
 // both as Git says: it is the very URL that the file names, or lies where the file says
-// that the backups are, with a manifest of that cluster.
-func (s Stores) InGit(ctx context.Context, c desired.Cluster, objectURL string) (backup.Store, Offered, error) {
-	o, place, err := s.named(c, objectURL)
+// that the backups are, with a manifest of that cluster. Where keys are trusted, that is
+// signed, and of the bytes that the record names.
+func (s Stores) InGit(ctx context.Context, c desired.Cluster, objectURL, sha256 string) (backup.Store, Offered, error) {
+	o, place, trust, err := s.named(c, objectURL)
 	if err == nil && place != nil {
 		o.ObjectURL, err = place.At(objectURL)
 	}
@@ -95,19 +96,26 @@ func (s Stores) InGit(ctx context.Context, c desired.Cluster, objectURL string) 
 		return backup.Store{}, o, told(err)
 	}
 	store, err := s.OpenWith(ctx, c.Metadata.Namespace, o.Credentials, o.ObjectURL)
-	if err != nil || place == nil {
+	signed := len(s.keys(trust)) > 0
+	if err != nil || place == nil && !signed {
 		return store, o, err
 	}
 	m, err := store.ReadManifest(ctx, o.ObjectURL)
-	if err == nil {
+	if err == nil && place != nil {
 		err = place.Owns(m)
+	}
+	if err == nil {
+		err = s.Trusted(m, trust)
+	}
+	if err == nil && signed && m.SHA256 != sha256 {
+		err = fmt.Errorf("the record names the backup %s with sha256 %s, and its manifest says %s: %w", m.Object, sha256, m.SHA256, ErrForeign)
 	}
 	return store, o, told(err)
 }
 
-// named says how Git lets the backup at a URL be read, and, where Git does not name that
-// very URL, the place in which it lies.
-func (s Stores) named(c desired.Cluster, objectURL string) (Offered, *Place, error) {
+// named says how Git lets the backup at a URL be read, where Git does not name that very
+// URL the place in which it lies, and whose signature it must have.
+func (s Stores) named(c desired.Cluster, objectURL string) (Offered, *Place, Trust, error) {
 	w, own := c.Restore, OfferedBy(c.Spec.Backup.Destination, objectURL)
 	// is reports whether a file names that very backup, in full or as holds print it.
 	is := func(secret, named string) bool {
@@ -115,22 +123,22 @@ func (s Stores) named(c desired.Cluster, objectURL string) (Offered, *Place, err
 	}
 	switch {
 	case w != nil && is(w.Credentials(), w.Source.ObjectURL):
-		return Offered{ObjectURL: s.At(c.Metadata.Namespace, w.Credentials(), objectURL), Credentials: w.Credentials(), Pod: w.PodAccess()}, nil, nil
+		return Offered{ObjectURL: s.At(c.Metadata.Namespace, w.Credentials(), objectURL), Credentials: w.Credentials(), Pod: w.PodAccess()}, nil, TrustOf(w.Source), nil
 	case is(own.Credentials, c.Spec.Recovery.ObjectURL):
 		own.ObjectURL = s.At(c.Metadata.Namespace, own.Credentials, objectURL)
-		return own, nil, nil
+		return own, nil, TrustOfRecovery(c.Spec.Recovery), nil
 	}
 	if w != nil && w.Source.ObjectURL == "" && w.From != nil {
 		place, err := NewPlace(cmp.Or(w.From.Destination.ObjectURLTemplate, s.BackupURL), schema.ObjectURLData{Namespace: c.Metadata.Namespace, Name: w.From.Cluster})
 		if err == nil && place.holds(objectURL) {
-			return Offered{ObjectURL: objectURL, Credentials: w.Credentials(), Pod: w.PodAccess()}, &place, nil
+			return Offered{ObjectURL: objectURL, Credentials: w.Credentials(), Pod: w.PodAccess()}, &place, TrustOf(w.Source), nil
 		}
 	}
 	place, err := NewPlace(c.BackupURL(s.BackupURL), schema.ObjectURLData{Namespace: c.Metadata.Namespace, Name: c.Metadata.Name})
 	if err != nil {
-		return Offered{}, nil, told(fmt.Errorf("the record names the backup %s, which the file does not: %w", desired.WithoutQuery(objectURL), ErrForeign))
+		return Offered{}, nil, Trust{}, told(fmt.Errorf("the record names the backup %s, which the file does not: %w", desired.WithoutQuery(objectURL), ErrForeign))
 	}
-	return own, &place, nil
+	return own, &place, TrustOfRecovery(schema.RecoverySpec{}), nil
 }
 
 // told adds what a person can do about a backup that Git does not name.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/signing"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/schema"
@@ -33,6 +34,8 @@ type Stores struct {
 	// More are templates of further places that the daemon's own credentials serve, see
 	// schema.ObjectURLPlace. Without one they serve that of BackupURL alone.
 	More []string
+	// Keys sign the manifests of backups, and say whose are trusted; nil for none.
+	Keys *signing.Keys
 	// Insecure lets stores be reached without TLS.
 	Insecure bool
 }
@@ -54,6 +57,7 @@ func (s Stores) OpenWith(ctx context.Context, namespace, name, objectURL string)
 	if err != nil {
 		return backup.Store{}, err
 	}
+	store.Key = s.Keys.Own()
 	return store, nil
 }
 

@@ -30,6 +30,15 @@ func (s Stores) Ended(ctx context.Context, p Place, secret, key, objectURL strin
 	return m, err
 }
 
+// SignWritten signs a manifest that a Job has written, if it is still that one.
+func (s Stores) SignWritten(ctx context.Context, namespace, secret, objectURL, digest string) error {
+	store, err := s.OpenWith(ctx, namespace, secret, objectURL)
+	if err != nil {
+		return err
+	}
+	return store.SignManifest(ctx, objectURL, digest)
+}
+
 // Discard removes what a backup left that never became one, as Ended does. One that came to
 // its end and was not recorded stays, and keeps no other back.
 func (s Stores) Discard(ctx context.Context, p Place, secret, key, objectURL string) {

@@ -23,6 +23,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/cmd/quorate/internal/publish"
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/backup/signing"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/preview"
@@ -74,6 +75,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	}
 	warnOfStore(c.Options.BackupURL, c.Options.InsecureStores, log)
 	warnOfSharedPlaces(append([]string{c.Options.BackupURL}, c.Options.BackupPlaces...), log)
+	warnOfUnsigned(c.Options.BackupKeys, log)
 	if !awaitAPI(ctx, c.Kube, log) {
 		return nil
 	}
@@ -158,6 +160,18 @@ func warnOfSharedPlaces(templates []string, log *slog.Logger) {
 			log.Warn("backups of all namespaces lie in one place, so that a file in one namespace can restore those of another",
 				"place", one, "remedy", "write {{ .Namespace }}/ before all other fields of --backup-url and --backup-place")
 		}
+	}
+}
+
+// warnOfUnsigned tells that whoever may write to a store decides what is restored from it.
+func warnOfUnsigned(keys *signing.Keys, log *slog.Logger) {
+	switch {
+	case len(keys.Trusted()) == 0:
+		log.Warn("manifests of backups are not signed, so that who may write to a store can replace a backup and its manifest together",
+			"remedy", "give --backup-signing-key-file; docs/signing.md")
+	case keys.Own() == nil:
+		log.Warn("backups that are taken are not signed, and no restore takes them but by their sha256 in Git",
+			"remedy", "give --backup-signing-key-file beside --backup-trusted-keys-file")
 	}
 }
 

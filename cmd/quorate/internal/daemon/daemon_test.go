@@ -3,6 +3,8 @@ package daemon
 import (
 	"bytes"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,6 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/backup/signing"
 )
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -82,6 +86,31 @@ func TestABackupURLThatDoesNotServeIsWarnedOf(t *testing.T) {
 		warnOfStore(c.url, c.insecure, slog.New(slog.NewTextHandler(&log, nil)))
 		if got := log.String(); c.want == "" && got != "" || !strings.Contains(got, c.want) || strings.Count(got, "level=WARN") > 1 {
 			t.Errorf("%q: %s", c.url, got)
+		}
+	}
+}
+
+// That what is restored is not signed is said once, at the start.
+func TestUnsignedBackupsAreWarnedOf(t *testing.T) {
+	key, _ := backuptest.NewKeyFile(t)
+	trusted := filepath.Join(t.TempDir(), "trusted.pem")
+	if err := os.WriteFile(trusted, backuptest.PublicPEM(t, key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ key, trusted, want string }{
+		{"", "", "can replace a backup and its manifest together"},
+		{"", trusted, "backups that are taken are not signed"},
+		{key, "", ""},
+		{key, trusted, ""},
+	} {
+		keys, err := signing.OpenKeys(c.key, c.trusted, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		warnOfUnsigned(keys, slog.New(slog.NewTextHandler(&log, nil)))
+		if got := log.String(); c.want == "" && got != "" || !strings.Contains(got, c.want) || strings.Count(got, "level=WARN") > 1 || c.want != "" && !strings.Contains(got, "--backup-signing-key-file") {
+			t.Errorf("%+v: %s", c, got)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func rules() map[string][]*draft {
 			exactlyOne("objectURL", "schedule", "clusterName"), needs("credentials", "objectURL"),
 			{If: has("objectURL"), Then: without("before")},
 		},
-		"RecoverySpec": {exactlyOne("member", "objectURL"), needs("decryption", "objectURL"), needs("acceptHashMismatch", "objectURL")},
+		"RecoverySpec": {exactlyOne("member", "objectURL"), needs("decryption", "objectURL"), needs("acceptHashMismatch", "objectURL"), needs("acceptUnsigned", "objectURL")},
 		// A restore makes a running cluster.
 		"RestoreSpec":    {within("clusterTemplate", "state", &draft{Enum: []any{schema.StateRunning}})},
 		"TLSSecretNames": {{Required: []string{"server", "peer", "client"}}},
