@@ -156,7 +156,7 @@ func damaged(what string, err error) *failure {
 func explain(ctx context.Context, during string, err error) *failure {
 	f := &failure{}
 	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case late(ctx):
 		f = unreachable("there was no complete answer in time", "check the server and the network, or allow more time")
 		f.kinds = append(f.kinds, context.DeadlineExceeded)
 	case ctx.Err() != nil:
@@ -166,6 +166,13 @@ func explain(ctx context.Context, during string, err error) *failure {
 	}
 	f.during = during
 	return f
+}
+
+// late reports whether the time of a context is over. A connection that has the same deadline may
+// notice a moment before the context does.
+func late(ctx context.Context) bool {
+	deadline, limited := ctx.Deadline()
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) || ctx.Err() == nil && limited && !time.Now().Before(deadline)
 }
 
 // osReason is the reason of an error from the file system without its path,
