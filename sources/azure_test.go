@@ -188,7 +188,7 @@ func runAzure(offers string) error {
 	return cmd.Wait()
 }
 
-// Azure DevOps takes no request without multi_ack, and no filter by size.
+// 490: Azure DevOps takes no request without multi_ack, and no filter by size.
 func TestAzureDevOpsIsRead(t *testing.T) {
 	for name, offers := range map[string]string{
 		"as it is":              azureOffers,

@@ -331,7 +331,7 @@ func parrot(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// A proxy that refuses, is none, is down, or cannot be understood is an error that shows
+// 491: a proxy that refuses, is none, is down, or cannot be understood is an error that shows
 // no secret, and never a reason to go without one.
 func TestProxyThatDoesNotConnectIsAnError(t *testing.T) {
 	u := newUpstreamWith(t, map[string]string{"a.yaml": "a"})

@@ -74,7 +74,7 @@ func withinMemory(t *testing.T, data []byte, work func()) {
 	}
 }
 
-// FuzzGreeting reads what a server says first, and a list of references in protocol 2.
+// FuzzGreeting (492) reads what a server says first, and a list of references in protocol 2.
 func FuzzGreeting(f *testing.F) {
 	for _, seed := range [][]byte{
 		lines("# service=git-upload-pack", "", hashA+" HEAD\x00multi_ack side-band-64k symref=HEAD:refs/heads/main", hashA+" refs/heads/main", hashB+" refs/tags/v1", hashA+" refs/tags/v1^{}", ""),

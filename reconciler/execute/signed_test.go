@@ -78,7 +78,7 @@ func signs(w *reconcilertest.World, keys *signing.Keys) {
 	w.Reconfigure(func(o *reconciler.Options) { o.BackupKeys = keys })
 }
 
-// Who may write to the store replaces a backup and its manifest together, so that all hashes
+// 493: who may write to the store replaces a backup and its manifest together, so that all hashes
 // are right: where keys are trusted no restore takes it, each refusal names the object, the
 // key that was found and the way on, and nothing is made. Git accepts one unsigned backup by
 // its sha256, and says which keys it trusts; what was changed after it was signed is never

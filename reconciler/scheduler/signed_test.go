@@ -76,7 +76,7 @@ func TestADrillOfAReplacedBackupIsHeld(t *testing.T) {
 	})
 }
 
-// The Job that takes a backup has no key: the daemon signs the manifest that the Job's pod
+// 494: the Job that takes a backup has no key: the daemon signs the manifest that the Job's pod
 // says it has written. What the store holds by then is not signed for its own words.
 func TestTheDaemonSignsWhatAJobHasWritten(t *testing.T) {
 	keys, own := backuptest.NewKeys(t)
