@@ -216,7 +216,9 @@ func (w *world) objects() map[string]string {
 		w.must(err)
 		w.must(meta.EachListItem(found, func(o runtime.Object) error {
 			object, err := meta.Accessor(o)
-			if err == nil && object.GetName() != "kube-root-ca.crt" && object.GetLabels()[naming.LabelStatus] == "" {
+			// What quorate follows is written for each commit, and here where it is confined.
+			own := strings.HasPrefix(object.GetName(), "quorate-git-")
+			if err == nil && !own && object.GetName() != "kube-root-ca.crt" && object.GetLabels()[naming.LabelStatus] == "" {
 				versions[kind+" "+object.GetName()] = written(object)
 			}
 			return err

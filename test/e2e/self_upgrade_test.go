@@ -82,7 +82,7 @@ func takeOverAtRest(t *testing.T, earlier build) {
 	w.eventually("more passes", holdLimit, func(context.Context) (bool, error) {
 		return w.metric("quorate_pass_duration_seconds_count") >= 3, nil
 	})
-	w.expectObjects(before, "ConfigMap "+clusterRecord, "ConfigMap quorate-git-")
+	w.expectObjects(before, "ConfigMap "+clusterRecord)
 	w.expectKept(clusterRecord, record, "revision")
 	w.expectRoll(pods)
 	if after := w.etcds(); !maps.Equal(after, etcds) {
