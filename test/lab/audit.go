@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,7 +27,20 @@ type auditEvent struct {
 	User             auditUser
 	ImpersonatedUser auditUser
 	ObjectRef        struct{ APIGroup, Resource, Subresource string }
+	ResponseStatus   struct{ Code int }
 	Annotations      map[string]string
+}
+
+// verbs are those that the request needs. An apply that makes an object needs create as well, and
+// where the API server does not stream the first list of a watch, it is asked for that list.
+func (e auditEvent) verbs() []string {
+	switch {
+	case e.Verb == "patch" && e.ResponseStatus.Code == http.StatusCreated:
+		return []string{"patch", "create"}
+	case e.Verb == "watch":
+		return []string{"watch", "list"}
+	}
+	return []string{e.Verb}
 }
 
 type auditUser struct{ Username string }
@@ -78,7 +92,9 @@ func (c *Cluster) used(ctx context.Context) (map[Right]bool, error) {
 		}
 		let := e.Annotations["authorization.k8s.io/decision"] == "allow"
 		if let && e.ObjectRef.Subresource == "" && (e.User.isQuorate() || e.ImpersonatedUser.isQuorate()) {
-			used[Right{e.Verb, e.ObjectRef.APIGroup, e.ObjectRef.Resource}] = true
+			for _, verb := range e.verbs() {
+				used[Right{verb, e.ObjectRef.APIGroup, e.ObjectRef.Resource}] = true
+			}
 		}
 	}
 }
