@@ -105,6 +105,16 @@ func TestServerThatStopsAtAnyPointIsAnError(t *testing.T) {
 
 // A server that answers and is no Git server.
 func TestSSHServerThatIsSomethingElseIsAnError(t *testing.T) {
+	address := answerEach(t, func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n") })
+	srv := serveSSH(t, newUpstream(t), false)
+	srv.address = address
+	srv.knowHost(t, "host.pub")
+	refused(t, open(t, sources.Config{URL: srv.repo(), Auth: sources.Auth{Dir: srv.credentials}}), sources.ErrUnreachable)
+}
+
+// answerEach is the address of a server that answers each connection once, and ends it.
+func answerEach(t *testing.T, answer func(net.Conn)) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -116,14 +126,11 @@ func TestSSHServerThatIsSomethingElseIsAnError(t *testing.T) {
 			if err != nil {
 				return
 			}
-			_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
+			answer(conn)
 			conn.Close()
 		}
 	}()
-	srv := serveSSH(t, newUpstream(t), false)
-	srv.address = listener.Addr().String()
-	srv.knowHost(t, "host.pub")
-	refused(t, open(t, sources.Config{URL: srv.repo(), Auth: sources.Auth{Dir: srv.credentials}}), sources.ErrUnreachable)
+	return listener.Addr().String()
 }
 
 // A host without an address is unreachable, over whatever it is asked for.

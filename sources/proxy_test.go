@@ -106,20 +106,21 @@ func (p *testProxy) login(scheme, address string) {
 
 func httpProxy(t *testing.T, names map[string]string) *testProxy {
 	t.Helper()
-	p := &testProxy{names: names}
-	srv := httptest.NewServer(p)
-	t.Cleanup(srv.Close)
-	p.login("http", srv.Listener.Addr().String())
-	return p
+	return startProxy(t, names, "http", httptest.NewServer)
 }
 
 // httpsProxy has the certificate that all test servers have.
 func httpsProxy(t *testing.T, names map[string]string) *testProxy {
 	t.Helper()
+	return startProxy(t, names, "https", httptest.NewTLSServer)
+}
+
+func startProxy(t *testing.T, names map[string]string, scheme string, start func(http.Handler) *httptest.Server) *testProxy {
+	t.Helper()
 	p := &testProxy{names: names}
-	srv := httptest.NewTLSServer(p)
+	srv := start(p)
 	t.Cleanup(srv.Close)
-	p.login("https", srv.Listener.Addr().String())
+	p.login(scheme, srv.Listener.Addr().String())
 	return p
 }
 
@@ -311,24 +312,11 @@ func TestSSHGoesThroughAllProxy(t *testing.T) {
 // parrot is a server that answers with the credentials that it gets.
 func parrot(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-				fmt.Fprintf(conn, "%s %s\r\n\r\n", r.Header.Get("Proxy-Authorization"), secret)
-			}
-			conn.Close()
+	return answerEach(t, func(conn net.Conn) {
+		if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			fmt.Fprintf(conn, "%s %s\r\n\r\n", r.Header.Get("Proxy-Authorization"), secret)
 		}
-	}()
-	return listener.Addr().String()
+	})
 }
 
 // 491: a proxy that refuses, is none, is down, or cannot be understood is an error that shows

@@ -20,11 +20,7 @@ func NewKeyFile(t *testing.T) (string, *signing.Key) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	text := PrivatePEM(t, private)
 	path := filepath.Join(t.TempDir(), "key.pem")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -34,6 +30,16 @@ func NewKeyFile(t *testing.T) (string, *signing.Key) {
 		t.Fatal(err)
 	}
 	return path, key
+}
+
+// PrivatePEM is a private key of any kind, as OpenSSL writes it.
+func PrivatePEM(t *testing.T, private any) []byte {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
 // PublicPEM is the public key of a private key's file, as OpenSSL writes it.

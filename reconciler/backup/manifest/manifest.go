@@ -50,7 +50,7 @@ type Manifest struct {
 	HashRevision    int64  `json:"hashRevision,omitempty"`
 	CompactRevision int64  `json:"compactRevision,omitempty"`
 	// Keys is how many keys the member had at HashRevision, or an adopted snapshot at
-	// Revision; 0 also where nobody counted.
+	// Revision; 0 also where they were not counted.
 	Keys int64 `json:"keys,omitempty"`
 	// Size of the stored object in bytes: the snapshot with etcd's checksum of 32
 	// bytes, or what zstd and age made of it.
@@ -86,8 +86,8 @@ type Manifest struct {
 	Time time.Time `json:"time"`
 	// Drill is the newest trial restore. The zero value: there was none. It is not signed.
 	Drill Drill `json:"drill,omitzero"`
-	// Signature is that of all but itself and Drill; nil for a manifest that nobody has
-	// signed. Set by Save.
+	// Signature is that of all but itself and Drill; nil for an unsigned
+	// manifest. Set by Save.
 	Signature *signing.Signature `json:"signature,omitempty"`
 
 	// Forged says that Signature is not that of what the manifest says.

@@ -122,11 +122,7 @@ func TestWhatIsNoKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rsaKey := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	rsaKey := backuptest.PrivatePEM(t, r)
 	public := backuptest.PublicPEM(t, path)
 	for name, text := range map[string][]byte{"nothing": nil, "no PEM": []byte("c2VjcmV0"), "a public key": public, "an RSA key": rsaKey, "cut short": private[:60]} {
 		if key, err := signing.ParseKey(text); err == nil || strings.Contains(err.Error(), "MC4CAQ") || !strings.Contains(err.Error(), "openssl genpkey") {

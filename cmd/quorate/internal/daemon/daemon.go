@@ -163,7 +163,7 @@ func warnOfSharedPlaces(templates []string, log *slog.Logger) {
 	}
 }
 
-// warnOfUnsigned tells that whoever may write to a store decides what is restored from it.
+// warnOfUnsigned warns that anyone who may write to a store decides what is restored from it.
 func warnOfUnsigned(keys *signing.Keys, log *slog.Logger) {
 	switch {
 	case len(keys.Trusted()) == 0:
