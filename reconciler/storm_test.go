@@ -237,6 +237,7 @@ func anyAction(w *reconcilertest.World) map[string]action.Action {
 		action.IssueCertificates{},
 		action.ReissueCertificates{Secrets: []string{"orders-server"}},
 		action.RenewCertificates{Secrets: []string{"orders-server"}},
+		action.IssueClientCertificates{Secrets: []string{"orders-client-checkout"}},
 		action.ApplyObject{ObjectKind: "StatefulSet", Name: "orders"},
 		action.CreateSet{Replicas: 3},
 		action.GrowVolume{Claim: "data-orders-2", UID: claim, Member: "orders-2", To: 16 << 30},

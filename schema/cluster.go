@@ -212,6 +212,23 @@ type TLSSpec struct {
 	Mode TLSMode `json:"mode,omitempty" jsonschema:"change=immutable"`
 	// Secrets names the Secrets of mode Secrets, and is refused in other modes.
 	Secrets TLSSecretNames `json:"secrets,omitzero" jsonschema:"change=server and peer are immutable"`
+	// Clients get a certificate each that the members accept, for applications. Only in
+	// mode Managed. When one leaves the list, its Secret stays and is no longer renewed, and
+	// members accept its certificate until that expires.
+	Clients []TLSClient `json:"clients,omitempty" jsonschema:"maxItems=64,unique"`
+}
+
+// TLSClient is an application that connects to the cluster with a certificate of its own.
+type TLSClient struct {
+	// Name of the application, such as checkout.
+	Name string `json:"name" jsonschema:"form=label"`
+	// CommonName in the certificate. Default: the name. Where authentication is on, etcd
+	// takes it for the user's name. The name root is quorate's own and refused.
+	CommonName string `json:"commonName,omitempty" jsonschema:"maxLength=64"`
+	// SecretName is the Secret of the cluster's namespace in which the application finds
+	// tls.crt, tls.key and ca.crt, of type kubernetes.io/tls. Quorate makes it and renews
+	// it at two thirds of the certificate's life. Default: CLUSTER-client-NAME.
+	SecretName string `json:"secretName,omitempty" jsonschema:"form=subdomain"`
 }
 
 // TLSSecretNames are Secrets of the cluster's namespace, of type

@@ -25,6 +25,9 @@ func Default(c *EtcdCluster) {
 // defaultSpec fills the spec of a cluster, or of a cluster to be restored.
 func defaultSpec(spec *ClusterSpec) {
 	fill(&spec.TLS.Mode, TLSManaged)
+	for i := range spec.TLS.Clients {
+		fill(&spec.TLS.Clients[i].CommonName, spec.TLS.Clients[i].Name)
+	}
 	fill(&spec.Upgrade.Backup, BackupRequired)
 	fill(&spec.Upgrade.Path, PathStrict)
 	fill(&spec.State, StateRunning)

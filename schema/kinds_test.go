@@ -29,6 +29,21 @@ func TestFields(t *testing.T) {
 
 		{"144 Secrets", cluster("tls: {mode: Secrets, secrets: {server: a, peer: b, client: c}}"), ""},
 		{"144 a Secret is missing", cluster("tls: {mode: Secrets, secrets: {server: a, peer: b}}"), "spec.tls.secrets.client: is missing: with mode Secrets name a Secret"},
+		{"clients", cluster("tls: {clients: [{name: checkout}, {name: reports, commonName: reporting team, secretName: reports-etcd}]}"), ""},
+		{"a client of members that quorate gives no certificates", cluster("tls: {mode: Disabled, clients: [{name: checkout}]}"), "spec.tls.clients: is used with mode Managed only"},
+		{"a client twice", cluster("tls: {clients: [{name: checkout}, {name: checkout}]}"), "spec.tls.clients[1].name: \"checkout\" is listed twice"},
+		{"a client without a name", cluster("tls: {clients: [{commonName: checkout}]}"), "spec.tls.clients[0].name: is missing"},
+		{"a client of a bad name", cluster("tls: {clients: [{name: Checkout}]}"), "spec.tls.clients[0].name: \"Checkout\" is not a DNS label"},
+		{"495 a client by the name of root", cluster("tls: {clients: [{name: root}]}"), "spec.tls.clients[0].commonName: root is quorate's own"},
+		{"495 a client called root in its certificate", cluster("tls: {clients: [{name: checkout, commonName: root}]}"), "spec.tls.clients[0].commonName: root is quorate's own"},
+		{"a common name that is too long", cluster("tls: {clients: [{name: checkout, commonName: " + strings.Repeat("é", 65) + "}]}"), "spec.tls.clients[0].commonName: has 65 characters: at most 64"},
+		{"the longest common name", cluster("tls: {clients: [{name: checkout, commonName: " + strings.Repeat("é", 64) + "}]}"), ""},
+		{"a common name with a line", cluster(`tls: {clients: [{name: checkout, commonName: "a\nb"}]}`), "spec.tls.clients[0].commonName"},
+		{"a client's Secret of a bad name", cluster("tls: {clients: [{name: checkout, secretName: A_b}]}"), "spec.tls.clients[0].secretName: is not the name of a Secret"},
+		{"495 a client in quorate's own Secret", cluster("tls: {clients: [{name: checkout, secretName: orders-client}]}"), "spec.tls.clients[0].secretName: \"orders-client\" is the name of one of quorate's own Secrets"},
+		{"two clients in one Secret", cluster("tls: {clients: [{name: a, secretName: orders-client-b}, {name: b}]}"), "spec.tls.clients[1].secretName: \"orders-client-b\" is the Secret of \"a\" already"},
+		{"a restored cluster's client in quorate's own Secret", strings.Replace(restore("{objectURL: \"s3://b/x.db\"}"), "storage:", "tls: {clients: [{name: a, secretName: again-ca}]}, storage:", 1), "spec.clusterTemplate.tls.clients[0].secretName: \"again-ca\" is the name of one"},
+
 		{"144 Secrets in another mode", cluster("tls: {secrets: {server: a}}"), "spec.tls.secrets.server: is used with mode Secrets only"},
 
 		{"dual stack", cluster("network: {ipFamilyPolicy: PreferDualStack, ipFamilies: [IPv6, IPv4]}"), ""},

@@ -25,6 +25,7 @@ func (v *validator) tls(t TLSSpec) {
 			v.secret(secret.field, secret.name)
 		}
 	}
+	v.tlsClients(t)
 }
 
 // network checks names and address families.

@@ -3,15 +3,11 @@ package execute
 import (
 	"context"
 	"fmt"
-	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
-	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
@@ -19,7 +15,6 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
-	"github.com/quorate/quorate/schema"
 )
 
 // createRecord creates the record with a fresh token. It never touches a record
@@ -60,73 +55,6 @@ func (e *Executor) updateIf(ctx context.Context, v *observe.View, change func(*r
 		}
 		return nil
 	})
-}
-
-// issueCertificates creates the Secrets that are missing, authorities first.
-func (e *Executor) issueCertificates(ctx context.Context, v *observe.View) error {
-	c := v.Cluster.EtcdCluster
-	secrets := e.Kube.CoreV1().Secrets(c.Metadata.Namespace)
-	existing, err := e.liveSecrets(ctx, c)
-	if err != nil {
-		return err
-	}
-	missing, err := certs.Issue(c, e.Options.ClusterDomain, existing, e.Now())
-	if err != nil {
-		return err
-	}
-	for _, secret := range missing {
-		_, err := secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: naming.FieldManager})
-		if apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("create Secret %s: it exists, but is not labelled as this cluster's, or another writer was faster", secret.Name)
-		}
-		if err != nil {
-			return fmt.Errorf("create Secret %s: %w", secret.Name, err)
-		}
-	}
-	return nil
-}
-
-// liveSecrets reads the cluster's own Secrets past the caches, by name.
-func (e *Executor) liveSecrets(ctx context.Context, c schema.EtcdCluster) (map[string]*corev1.Secret, error) {
-	list, err := e.Kube.CoreV1().Secrets(c.Metadata.Namespace).List(ctx, metav1.ListOptions{LabelSelector: naming.LabelCluster + "=" + c.Metadata.Name})
-	if err != nil {
-		return nil, fmt.Errorf("list the certificates: %w", err)
-	}
-	live := map[string]*corev1.Secret{}
-	for i := range list.Items {
-		live[list.Items[i].Name] = &list.Items[i]
-	}
-	return live, nil
-}
-
-// reissueCertificates replaces certificates that name too few members or grow old.
-// Secrets and authorities are read past the caches; one that has changed in between
-// stays.
-func (e *Executor) reissueCertificates(ctx context.Context, v *observe.View, names []string) error {
-	c := v.Cluster.EtcdCluster
-	secrets, domain := e.Kube.CoreV1().Secrets(c.Metadata.Namespace), e.Options.ClusterDomain
-	live, err := e.liveSecrets(ctx, c)
-	if err != nil {
-		return err
-	}
-	status := certs.Check(c, domain, live, e.Now())
-	if len(status.Missing)+len(status.Problems) > 0 {
-		return state.ErrChanged
-	}
-	old := slices.Concat(status.MissingSANs, status.Due)
-	for _, l := range certs.Leaves(c, domain) {
-		if !slices.Contains(names, l.Secret) || !slices.Contains(old, l.Secret) {
-			continue
-		}
-		issued, err := certs.Reissue(c, domain, live[l.Secret], live[l.Authority], e.Now())
-		if err != nil {
-			return err
-		}
-		if _, err := secrets.Update(ctx, issued, metav1.UpdateOptions{FieldManager: naming.FieldManager}); err != nil {
-			return fmt.Errorf("update Secret %s: %w", l.Secret, err)
-		}
-	}
-	return nil
 }
 
 // applyObject makes one object what is wanted.

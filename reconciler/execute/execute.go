@@ -22,11 +22,13 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 	case action.ClaimCluster:
 		return e.claimCluster(ctx, v, a)
 	case action.IssueCertificates:
-		return e.issueCertificates(ctx, v)
+		return issuer{e}.issue(ctx, v)
 	case action.ReissueCertificates:
-		return e.reissueCertificates(ctx, v, a.Secrets)
+		return issuer{e}.reissue(ctx, v, a.Secrets)
 	case action.RenewCertificates:
-		return e.reissueCertificates(ctx, v, a.Secrets)
+		return issuer{e}.reissue(ctx, v, a.Secrets)
+	case action.IssueClientCertificates:
+		return issuer{e}.issueClients(ctx, v, a.Secrets)
 	case action.ApplyObject:
 		return e.applyObject(ctx, v, a)
 	case action.CreateSet:

@@ -78,6 +78,8 @@ func attempts() []attempt {
 		}, action.IssueCertificates{}),
 		does("widen certificates", nil, action.ReissueCertificates{Secrets: []string{"orders-peer"}}),
 		does("renew certificates", grownOld, action.RenewCertificates{Secrets: []string{"orders-peer"}}),
+		does("issue certificates of clients", func(w *reconcilertest.World) { w.Commit(ofClients("checkout")) },
+			action.IssueClientCertificates{Secrets: []string{"orders-client-checkout"}}),
 		does("headless service", nil, action.ApplyObject{ObjectKind: "Service", Name: "orders-peers"}),
 		does("client service", nil, action.ApplyObject{ObjectKind: "Service", Name: "orders-client"}),
 		does("budget", nil, action.ApplyObject{ObjectKind: "PodDisruptionBudget", Name: "orders"}),

@@ -180,6 +180,11 @@ func rules() []Entry {
 			},
 		},
 		{
+			Name:  "clients",
+			Means: "An application gets its certificate: it is new in spec.tls.clients, its certificate grows old, or its Secret was deleted or damaged.",
+			Why:   steps,
+		},
+		{
 			Name:  "missing",
 			Means: "The pod of a member does not exist: Kubernetes refuses it (a quota, Pod Security, a policy, a priority class that does not exist), and the hold has its words; or nobody creates it.",
 			Why:   "A rollout stops there, as every other member that restarted now would be refused as well. What heals goes on meanwhile: it stands above.",
@@ -356,9 +361,12 @@ func rules() []Entry {
 		{Name: "applied", Means: "What was applied is recorded: the commit that the cluster is now.", Why: steps},
 		{
 			Name:  "expiry",
-			Means: "A certificate that quorate cannot renew ends within weeks: an authority, or one of tls.mode: Secrets.",
-			Why:   "When it has ended, no member that restarts comes back. This hold is last, so it keeps nothing else waiting.",
-			Do:    []string{"Replace the Secret that the hold names, before the day that it names."},
+			Means: "A certificate that quorate cannot renew ends within weeks: an authority, or one of tls.mode: Secrets. Or the Secret of an application in spec.tls.clients exists and is somebody else's.",
+			Why:   "When it has ended, no member that restarts comes back. Quorate writes no Secret that it has not made. This hold is last, so it keeps nothing else waiting.",
+			Do: []string{
+				"Replace the Secret that the hold names, before the day that it names.",
+				"An application's: delete or rename the Secret, or give the application another one with secretName.",
+			},
 		},
 		{
 			Name:  "observe",

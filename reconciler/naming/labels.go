@@ -38,6 +38,9 @@ const FieldManager = "quorate"
 const (
 	// LabelCluster marks everything that belongs to a cluster with its name.
 	LabelCluster = "quorate.dev/cluster"
+	// LabelClient marks the Secret with an application's certificate with the name that
+	// spec.tls.clients gives it.
+	LabelClient = "quorate.dev/client"
 	// AnnotationTemplateHash is on a pod and its template: what the pod was
 	// made from, apart from the guard's image.
 	AnnotationTemplateHash = "quorate.dev/template-hash"

@@ -1,9 +1,6 @@
 package naming
 
-import (
-	"slices"
-	"strings"
-)
+import "github.com/quorate/quorate/schema"
 
 // The Secrets of one cluster, NAME being the cluster's:
 //
@@ -23,11 +20,9 @@ const (
 	PeerLeafSuffix      = "-peer"
 )
 
-// IsSecret reports whether a name is that of one of a cluster's Secrets.
-func IsSecret(cluster, name string) bool {
-	suffix, ok := strings.CutPrefix(name, cluster)
-	return ok && slices.Contains([]string{AuthoritySuffix, PeerAuthoritySuffix, ServerLeafSuffix, ClientLeafSuffix, PeerLeafSuffix}, suffix)
-}
+// IsSecret reports whether a name is that of one of a cluster's Secrets, those of its
+// applications apart.
+func IsSecret(cluster, name string) bool { return schema.OwnSecret(cluster, name) }
 
 // Keys of the Secrets. Leaves use those of the type kubernetes.io/tls, and carry
 // their authority's certificate as ca.crt.

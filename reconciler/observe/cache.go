@@ -164,11 +164,31 @@ func withoutForeignData(o any) (any, error) {
 			o.Data, o.BinaryData = nil, nil
 		}
 	case *corev1.Secret:
-		if !naming.IsSecret(o.Labels[naming.LabelCluster], o.Name) {
+		switch {
+		case naming.IsSecret(o.Labels[naming.LabelCluster], o.Name):
+		case o.Labels[naming.LabelClient] != "":
+			o.Data = certificateData(o.Data)
+		default:
 			o.Data = nil
 		}
 	}
 	return o, nil
+}
+
+// maxCertificateData bounds what is kept of one key of an application's Secret, whose name
+// the file chooses, in bytes: a certificate or key of quorate's has less than 2 KiB.
+const maxCertificateData = 16 << 10
+
+// certificateData is what a Secret has of a certificate and its key, as far as it is no larger
+// than one of quorate's.
+func certificateData(data map[string][]byte) map[string][]byte {
+	kept := map[string][]byte{}
+	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, naming.AuthorityCertKey} {
+		if value, ok := data[key]; ok && len(value) <= maxCertificateData {
+			kept[key] = value
+		}
+	}
+	return kept
 }
 
 // isRecord reports whether a ConfigMap is the record of the cluster that its label names.

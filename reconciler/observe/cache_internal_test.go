@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"bytes"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,13 @@ func TestTheCacheKeepsNoDataOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	client := object("checkout-etcd")
+	client.Labels[naming.LabelClient] = "checkout"
+	certificate := map[string][]byte{"tls.key": []byte("key"), "tls.crt": bytes.Repeat([]byte("c"), 16<<10+1), "more": []byte("more")}
+	if err := kube.Tracker().Add(&corev1.Secret{ObjectMeta: client, Data: certificate}); err != nil {
+		t.Fatal(err)
+	}
+	secrets[client.Name] = true
 	c := NewCache(kube, nil)
 	if err := c.Start(t.Context(), func(string) {}); err != nil {
 		t.Fatal(err)
@@ -45,6 +53,9 @@ func TestTheCacheKeepsNoDataOfOthers(t *testing.T) {
 		s, _ := o.(*corev1.Secret)
 		if whole := len(s.Data) > 0; whole != secrets[s.Name] {
 			t.Errorf("the data of Secret %s is kept: %t", s.Name, whole)
+		}
+		if s.Name == client.Name && (len(s.Data) != 1 || s.Data["tls.key"] == nil) {
+			t.Errorf("of an application's Secret %d keys are kept", len(s.Data))
 		}
 	}
 	if len(all.secrets.GetStore().List()) != len(secrets) {

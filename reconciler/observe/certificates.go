@@ -4,14 +4,15 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -21,21 +22,44 @@ import (
 // label of quorate's, and never get one, so the caches do not hold them; while
 // nothing is wrong with them they are read once in certificateRecheck.
 func (o *Observer) secretsOf(ctx context.Context, c desired.Cluster, own map[string]*corev1.Secret) (map[string]*corev1.Secret, error) {
-	if len(c.Problems) > 0 || !naming.UsesTLS(c.EtcdCluster) || naming.ManagesTLS(c.EtcdCluster) {
+	if len(c.Problems) > 0 || !naming.UsesTLS(c.EtcdCluster) {
 		return own, nil
+	}
+	if naming.ManagesTLS(c.EtcdCluster) {
+		return o.withClients(ctx, c, own)
 	}
 	if k := o.checked.Get(c.Key()); k.digest == c.Digest && len(k.status.Problems) == 0 && o.Now().Sub(k.at) < certificateRecheck {
 		return k.secrets, nil
 	}
-	found := map[string]*corev1.Secret{}
 	names := naming.TLSSecrets(c.EtcdCluster)
-	for _, name := range []string{names.Server, names.Peer, names.Client} {
-		secret, err := o.Kube.CoreV1().Secrets(c.Metadata.Namespace).Get(ctx, name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
+	return o.readSecrets(ctx, c, names.Server, names.Peer, names.Client)
+}
+
+// withClients adds to quorate's own Secrets what stands where those of the applications are
+// to be and is not in the caches, because somebody else made it.
+func (o *Observer) withClients(ctx context.Context, c desired.Cluster, own map[string]*corev1.Secret) (map[string]*corev1.Secret, error) {
+	absent := slices.DeleteFunc(certs.ClientSecrets(c.EtcdCluster), func(name string) bool { return own[name] != nil })
+	if len(absent) == 0 {
+		return own, nil
+	}
+	found, err := o.readSecrets(ctx, c, absent...)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(found, own)
+	return found, nil
+}
+
+// readSecrets reads Secrets of the cluster's namespace from the API server, by name. Those
+// that do not exist are left out.
+func (o *Observer) readSecrets(ctx context.Context, c desired.Cluster, names ...string) (map[string]*corev1.Secret, error) {
+	found := map[string]*corev1.Secret{}
+	for _, name := range names {
+		secret, err := kube.FoundOrNil(o.Kube.CoreV1().Secrets(c.Metadata.Namespace).Get(ctx, name, metav1.GetOptions{}))
+		if err != nil {
 			return nil, fmt.Errorf("read Secret %s: %w", name, err)
-		default:
+		}
+		if secret != nil {
 			found[name] = secret
 		}
 	}
@@ -48,12 +72,17 @@ func (v *View) describeCertificates(check certificateCheck) {
 	v.Observed.Certificates = state.Certificates{
 		Missing: check.status.Missing, Problems: check.status.Problems, MissingSANs: check.status.MissingSANs,
 		Due: check.status.Due, Ending: check.status.Ending.Secret, Ends: check.status.Ending.At, Notice: check.status.Ending.Notice,
+		ForeignClients: check.clients.Foreign,
+	}
+	for _, w := range check.clients.Wanting {
+		v.Observed.Certificates.Clients = append(v.Observed.Certificates.Clients, state.ClientCertificate(w))
 	}
 }
 
 // certificateCheck is what was found in one version of a cluster's Secrets.
 type certificateCheck struct {
-	status certs.Status
+	status  certs.Status
+	clients certs.Clients
 	// domain is what domainChanges says: to read a certificate in every pass
 	// would cost more than all the rest of it.
 	domain []state.Change
@@ -81,6 +110,7 @@ func (o *Observer) checkCertificates(c desired.Cluster, secrets map[string]*core
 	check := certificateCheck{
 		at: now, secrets: secrets, digest: c.Digest,
 		status: certs.Check(c.EtcdCluster, daemons, secrets, now), domain: fromCerts(certs.DomainChanges(secrets, c.EtcdCluster, daemons)),
+		clients: certs.CheckClients(c.EtcdCluster, secrets, now),
 	}
 	o.checked.Put(c.Key(), check)
 	return check

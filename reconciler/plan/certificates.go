@@ -31,10 +31,28 @@ func certificates(s *situation.Situation) verdict.Verdict {
 	return verdict.Pass()
 }
 
-// expiry reports a certificate that is about to expire and that only a person can
-// replace. It stands last: the cluster runs well until then, so nothing waits for it.
+// clients issues what applications identify themselves with. It stands below what brings a
+// cluster back, which does not need them, and above what may wait for long.
+func clients(s *situation.Situation) verdict.Verdict {
+	var secrets, reasons []string
+	for _, c := range s.Observed.Certificates.Clients {
+		secrets = append(secrets, c.Secret)
+		reasons = append(reasons, c.Secret+" "+c.Why)
+	}
+	if len(secrets) == 0 {
+		return verdict.Pass()
+	}
+	return verdict.Do(action.IssueClientCertificates{Secrets: secrets}, "applications identify themselves with certificates: "+strings.Join(reasons, "; "))
+}
+
+// expiry reports what only a person can mend: a certificate that is about to expire, and a
+// Secret of somebody else where an application's is to be. It stands last: the cluster runs
+// well until then, so nothing waits for it.
 func expiry(s *situation.Situation) verdict.Verdict {
 	c := s.Observed.Certificates
+	if len(c.ForeignClients) > 0 {
+		return verdict.Unhealthy(strings.Join(c.ForeignClients, "; "), "delete or rename the Secret, or name another one in spec.tls.clients").Again(verdict.Later)
+	}
 	if !c.Expiring(s.Now) {
 		return verdict.Pass()
 	}

@@ -30,6 +30,27 @@ func TestCertificates(t *testing.T) {
 	})
 }
 
+func TestClients(t *testing.T) {
+	wanting := func(s *situation.Situation) {
+		s.Observed.Certificates.Clients = []state.ClientCertificate{{Secret: "orders-client-checkout", Why: "is missing"}, {Secret: "reports-etcd", Why: "is past two thirds of its life"}}
+	}
+	foreign := func(s *situation.Situation) {
+		s.Observed.Certificates.ForeignClients = []string{"the Secret orders-client-checkout is not quorate's"}
+	}
+	checkRule(t, clients, []ruleCase{
+		{name: "495: good ones pass"},
+		{name: "495: others are issued, and why is said", change: wanting, want: "issue certificates of clients: applications identify themselves with certificates: orders-client-checkout is missing; reports-etcd is past two thirds of its life"},
+		{name: "495: somebody else's Secret is not this rule's", change: foreign},
+	})
+	checkRule(t, expiry, []ruleCase{
+		{name: "495: somebody else's Secret is reported last", change: foreign, want: "Unhealthy: the Secret orders-client-checkout is not quorate's; delete or rename the Secret, or name another one in spec.tls.clients"},
+		{name: "495: what is wanting is not its to report", change: wanting},
+	})
+	checkRule(t, certificates, []ruleCase{
+		{name: "495: neither keeps the members waiting", change: with(wanting, foreign)},
+	})
+}
+
 func TestExpiry(t *testing.T) {
 	ending := func(mode schema.TLSMode, in, notice time.Duration) mutation {
 		return func(s *situation.Situation) {

@@ -209,6 +209,7 @@ func TestAfterAnAction(t *testing.T) {
 		{"certificates", func(s *situation.Situation) { s.Observed.Certificates.Missing = []string{"orders-ca"} }, action.IssueCertificates{}, func(s *situation.Situation) bool { return s.Observed.Certificates.Missing == nil }},
 		{"younger certificates", func(s *situation.Situation) { s.Observed.Certificates.Due = []string{"orders-peer"} }, action.RenewCertificates{}, func(s *situation.Situation) bool { return s.Observed.Certificates.Due == nil }},
 		{"wider certificates", func(s *situation.Situation) { s.Observed.Certificates.MissingSANs = []string{"orders-peer"} }, action.ReissueCertificates{}, func(s *situation.Situation) bool { return s.Observed.Certificates.MissingSANs == nil }},
+		{"clients' certificates", func(s *situation.Situation) { s.Observed.Certificates.Clients = []state.ClientCertificate{{}} }, action.IssueClientCertificates{}, func(s *situation.Situation) bool { return s.Observed.Certificates.Clients == nil }},
 		{"an object", func(s *situation.Situation) { s.Observed.Objects[0].State = state.ObjectMissing }, action.ApplyObject{ObjectKind: "Service", Name: "orders"}, func(s *situation.Situation) bool { return s.Observed.Objects[0].State == state.ObjectInSync }},
 		{"the set", with(unformed, func(s *situation.Situation) { s.Observed.Set = nil }), action.CreateSet{Replicas: 3}, func(s *situation.Situation) bool {
 			return len(s.Observed.Pods) == 3 && s.Unformed(s.Observed.Round()).None()

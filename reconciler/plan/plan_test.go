@@ -30,6 +30,7 @@ func TestActions(t *testing.T) {
 		{action.IssueCertificates{}, "issue certificates", false},
 		{action.ReissueCertificates{}, "widen certificates", false},
 		{action.RenewCertificates{}, "renew certificates", false},
+		{action.IssueClientCertificates{}, "issue certificates of clients", false},
 		{action.ApplyObject{ObjectKind: "Service", Name: "orders"}, "apply Service orders", false},
 		{action.CreateSet{Replicas: 1}, "create 1 member", false},
 		{action.CreateSet{Replicas: 3}, "create 3 members", false},

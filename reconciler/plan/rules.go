@@ -43,6 +43,7 @@ type rule struct {
 //	membership    a change of the member list that has begun is finished                       I1 I19 I24
 //	repair        a permanently lost member, unheard by the leader, is replaced, one, backed up I1 I5 I17
 //	alarms        space is freed, and an alarm ends when its cause has                         I9 I23
+//	clients       applications get certificates, new ones in time                              I22
 //	missing       a pod that Kubernetes refuses, or nobody creates, is told                    I2 I25
 //	path          every hop of every member is one that etcd supports                          I14
 //	mend          a member broken by an abandoned roll comes back before a downgrade           I15
@@ -70,7 +71,7 @@ type rule struct {
 //	admit         clients come to a restored cluster when all members have joined              I7 I8
 //	defragment    databases are defragmented one at a time, on safe releases only             I23 I26
 //	applied       what was applied is recorded                                                 I13
-//	expiry        certificates that only a person can replace are reported before they end     I22
+//	expiry        what only a person can mend of certificates is reported                      I22
 func table() []rule {
 	return []rule{
 		{"readable", readable},
@@ -96,6 +97,7 @@ func table() []rule {
 		{"membership", membership},
 		{"repair", repair},
 		{"alarms", alarms},
+		{"clients", clients},
 		{"missing", missing},
 		{"path", path},
 		{"mend", mend},

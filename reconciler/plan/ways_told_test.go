@@ -50,6 +50,7 @@ func outside() map[string]string {
 		"fix what keeps that pod from starting":                         repaired,
 		"restore that member manually":                                  repaired,
 		"replace the Secrets named here":                                certs,
+		"delete or rename the Secret":                                   "no world has applications with certificates: reconciler/plan/certificates_test.go",
 		"cannot renew it":                                               certs,
 		"s.AskController()":                                             controls,
 		"s.Unblock(":                                                    controls,

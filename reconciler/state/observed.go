@@ -301,7 +301,15 @@ type Certificates struct {
 	// from when on it should have been replaced.
 	Ending       string
 	Ends, Notice time.Time
+	// Clients are the certificates of applications that are to be issued, and ForeignClients
+	// phrases on Secrets of these names that are not quorate's to write.
+	Clients        []ClientCertificate
+	ForeignClients []string
 }
+
+// ClientCertificate is the Secret of an application whose certificate is to be issued, and
+// why in words, such as "is missing".
+type ClientCertificate struct{ Secret, Why string }
 
 // Expiring reports whether a certificate that quorate cannot issue again should have been
 // replaced by now.

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -51,10 +53,53 @@ func TestCertificatesAreRenewed(t *testing.T) {
 			t.Errorf("%s was restarted", pod)
 		}
 	}
+	w.clientsComeAndGo(want)
 	want.version = "3.5.35"
 	w.apply("Upgrade", want)
 	w.expectVersion(3, want.version)
 	w.finishLoad(writer)
+}
+
+// clientsComeAndGo gives an application a certificate of its own, damages it, and takes the
+// application out again: its Secret stays (495).
+func (w *world) clientsComeAndGo(want spec) {
+	w.Helper()
+	with := want
+	with.more = "  tls: {clients: [{name: checkout, commonName: the shop, secretName: checkout-etcd}]}\n"
+	issued := lab.Done("issue certificates of clients")
+	w.commit("Let an application in", with)
+	w.await("a certificate for the application", changeLimit, issued)
+	w.writesAs("checkout-etcd", "the shop")
+	w.mark = w.daemon.Log.Mark()
+	w.kubectl("patch", "secret/checkout-etcd", "--type=merge", `--patch={"data":{"tls.key":"bm8ga2V5"}}`)
+	w.await("another certificate in place of the damaged one", changeLimit, issued)
+	w.writesAs("checkout-etcd", "the shop")
+	w.apply("Take the application out", want)
+	w.writesAs("checkout-etcd", "the shop")
+}
+
+// writesAs writes a key with the certificate in a Secret, whose common name must be this.
+func (w *world) writesAs(secret, commonName string) {
+	w.Helper()
+	s, err := w.cluster.Client.CoreV1().Secrets(w.namespace).Get(w.Context(), secret, metav1.GetOptions{})
+	w.must(err)
+	pods, err := w.cluster.Pods(w.Context(), w.namespace, name)
+	w.must(err)
+	config, err := certs.ClientTLS(s, name+"-client."+w.namespace+".svc")
+	w.must(err)
+	if cn := config.Certificates[0].Leaf.Subject.CommonName; cn != commonName {
+		w.Errorf("the certificate in %s is for %q", secret, cn)
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Context: w.Context(), Endpoints: []string{"https://" + net.JoinHostPort(pods[0].Status.PodIP, "2379")},
+		TLS: config, Logger: zap.NewNop(), DialTimeout: holdLimit,
+	})
+	w.must(err)
+	defer func() { _ = client.Close() }()
+	ctx, cancel := context.WithTimeout(w.Context(), holdLimit)
+	defer cancel()
+	_, err = client.Put(ctx, "/application", commonName)
+	w.must(err)
 }
 
 // awaitRenewal waits until certificates were issued again.

@@ -109,6 +109,29 @@ func (RenewCertificates) Undo(*situation.Situation) Undo {
 	return harmless("the certificates name what they named before, and live longer")
 }
 
+// IssueClientCertificates issues the certificates of applications in the Secrets of these
+// names, new ones and in place of others.
+type IssueClientCertificates struct{ Secrets []string }
+
+func (IssueClientCertificates) isAction() {}
+
+// Kind implements Action.
+func (IssueClientCertificates) Kind() string { return "IssueClientCertificates" }
+
+// String implements Action.
+func (IssueClientCertificates) String() string { return "issue certificates of clients" }
+
+// Disruptive implements Action: no member stops, and no member reads them.
+func (IssueClientCertificates) Disruptive() bool { return false }
+
+// After implements Action.
+func (IssueClientCertificates) After(s *situation.Situation) { s.Observed.Certificates.Clients = nil }
+
+// Undo implements Action.
+func (IssueClientCertificates) Undo(*situation.Situation) Undo {
+	return harmless("members accept the certificates before and after, until each expires")
+}
+
 // ApplyObject makes one Kubernetes object what quorate wants.
 type ApplyObject struct{ ObjectKind, Name string }
 
