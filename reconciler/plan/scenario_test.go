@@ -34,7 +34,7 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 //	              what for and age; stored is its URL), born (unless it is the applied line), nudged
 //	              (template, age, and how often each had saved its state),
 //	              downgrade (line and age); no section is no record
-//	certificates  missing, problem
+//	certificates  missing, problem, due, ending and ends; client (a Secret and why)
 //	objects       kind name state detail, and how much longer somebody else's
 //	              changes are left alone (fight); no section is one Service in sync
 //	volumes       a row each, sizes in Gi; the capacity is the size, and it holds what
@@ -130,7 +130,7 @@ func vocabulary() map[string]string {
 			"joining leaving replacing retired failed hibernated deleted founders " +
 			"owner recovering recovered refused stored restored claims " +
 			"born flushed nudged downgrade settings compacted defragmented seen",
-		"certificates": "missing problem due ending ends",
+		"certificates": "missing problem due ending ends client",
 		"fleet":        "limit state name wave since broken why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds keeps size capacity class terminating bound growing rigid trouble created going finalizers",
 		"set":     "template current replicas partition settled immutable claims terminating going finalizers scaled-by status changed refused refused-pods refused-last",
@@ -341,6 +341,9 @@ func (a archive) observeObjects(t *testing.T, o *state.Observed) {
 	o.Certificates = state.Certificates{Missing: list(s["missing"]), Problems: list(s["problem"]), Due: list(s["due"]), Ending: s["ending"]}
 	if left, err := time.ParseDuration(s["ends"]); err == nil {
 		o.Certificates.Ends, o.Certificates.Notice = noon.Add(left), noon
+	}
+	if secret, why, ok := strings.Cut(s["client"], " "); ok {
+		o.Certificates.Clients = []state.ClientCertificate{{Secret: secret, Why: why}}
 	}
 	_, volumes := a.read(t, "volumes")
 	for _, r := range volumes {
