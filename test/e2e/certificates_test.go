@@ -11,7 +11,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -85,15 +84,12 @@ func (w *world) writesAs(secret, commonName string) {
 	w.must(err)
 	pods, err := w.cluster.Pods(w.Context(), w.namespace, name)
 	w.must(err)
-	config, err := certs.ClientTLS(s, name+"-client."+w.namespace+".svc")
+	config, err := certs.ClientTLS(s, "")
 	w.must(err)
 	if cn := config.Certificates[0].Leaf.Subject.CommonName; cn != commonName {
 		w.Errorf("the certificate in %s is for %q", secret, cn)
 	}
-	client, err := clientv3.New(clientv3.Config{
-		Context: w.Context(), Endpoints: []string{"https://" + net.JoinHostPort(pods[0].Status.PodIP, "2379")},
-		TLS: config, Logger: zap.NewNop(), DialTimeout: holdLimit,
-	})
+	client, err := w.cluster.DialMember(w.Context(), &pods[0], func(c *clientv3.Config) { c.TLS = config })
 	w.must(err)
 	defer func() { _ = client.Close() }()
 	ctx, cancel := context.WithTimeout(w.Context(), holdLimit)

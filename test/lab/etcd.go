@@ -81,15 +81,16 @@ func (c *Cluster) reach(ctx context.Context, service, address string) error {
 	return fmt.Errorf("the Service %s is not reachable from this machine: %w", service, err)
 }
 
-// DialMember connects to one member by its pod's address.
-func (c *Cluster) DialMember(ctx context.Context, pod *corev1.Pod) (*clientv3.Client, error) {
+// DialMember connects to one member by its pod's address, with quorate's certificate unless
+// an option says otherwise.
+func (c *Cluster) DialMember(ctx context.Context, pod *corev1.Pod, options ...func(*clientv3.Config)) (*clientv3.Client, error) {
 	name := pod.Labels[naming.LabelCluster]
 	if pod.Status.PodIP == "" {
 		return nil, fmt.Errorf("dial %s: the pod has no address yet", pod.Name)
 	}
 	host := pod.Name + "." + naming.HeadlessService(name) + "." + pod.Namespace + ".svc"
 	address := net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(clientPort))
-	return c.dialHost(ctx, pod.Namespace, name, func(context.Context) (string, error) { return address, nil }, host)
+	return c.dialHost(ctx, pod.Namespace, name, func(context.Context) (string, error) { return address, nil }, host, options...)
 }
 
 // dialHost connects to a host at the address that lookup tells.
