@@ -64,6 +64,8 @@ type Parts struct {
 type Scheduler struct {
 	Parts
 	queue queue.Queue
+	// turns are those of the namespaces whose backups wait for a place.
+	turns slots.Turns
 	// starting are the restore drills that are being started, and not counted yet.
 	starting atomic.Int32
 
@@ -82,7 +84,7 @@ type Scheduler struct {
 
 // New returns a Scheduler that Git has asked for nothing yet.
 func New(parts Parts) *Scheduler {
-	return &Scheduler{Parts: parts, queue: queue.New(250 * time.Millisecond), told: map[string]Record{}}
+	return &Scheduler{Parts: parts, queue: queue.New(250 * time.Millisecond), turns: slots.Turns{Grace: turnKept}, told: map[string]Record{}}
 }
 
 // Run takes backups with so many workers until ShutDown is called, and returns when
@@ -166,6 +168,8 @@ const (
 	lookAgain = 5 * time.Minute
 	// placeWait is how long a backup waits before it asks for a place again.
 	placeWait = 5 * time.Second
+	// turnKept is how long the turn of a namespace is kept: two of its tries may be late.
+	turnKept = 3 * placeWait
 )
 
 // SetDesired replaces what Git says of backups and schedules. For one that is no

@@ -292,6 +292,42 @@ func TestBackupsWaitForAPlace(t *testing.T) {
 	})
 }
 
+// 496: a namespace that has just had a place leaves the next one to another that waits, for
+// as long as that one asks, and not while it waits at a store that is stuck.
+func TestNamespacesHavePlacesInTurn(t *testing.T) {
+	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
+		pass := func(namespace, name string) {
+			w.Helper()
+			q := clustertest.Once()
+			q.Metadata.Namespace, q.Metadata.Name = namespace, name
+			if err := w.PassRequests(q, time.Second); err != nil {
+				w.Error(err)
+			}
+		}
+		pass("shop", "first")
+		w.Reconfigure(func(o *reconciler.Options) { o.MaxBackups = 1 })
+		pass("shop", "second")
+		if got := len(w.Manifests()); got != 2 {
+			w.Fatalf("%d backups where no other namespace waits", got)
+		}
+		place, _ := w.R.Executor.Slots.TryAcquire(slots.For{Kind: slots.Asked})
+		pass("other", "waiting")
+		place.Release()
+		pass("shop", "third")
+		if got := len(w.Manifests()); got != 2 {
+			w.Errorf("%d backups: it went before one that waits", got)
+		}
+		if said := w.Lines("backup waits", "reason"); len(said) == 0 || !strings.Contains(said[len(said)-1], "it is the turn of one of them") {
+			w.Errorf("%q", said)
+		}
+		time.Sleep(16 * time.Second)
+		pass("shop", "third")
+		if got := len(w.Manifests()); got != 3 {
+			w.Errorf("%d backups after the other one has stopped asking", got)
+		}
+	})
+}
+
 // The bandwidth is that of all backups together.
 func TestBackupsKeepToTheBandwidth(t *testing.T) {
 	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {

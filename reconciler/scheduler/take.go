@@ -28,7 +28,7 @@ func (s *Scheduler) take(ctx context.Context, q desired.Backup, k *kept, due sch
 	case err != nil:
 		return 0, s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.ClusterName(), err))
 	}
-	among, full, err := s.placeAmong(ctx, room)
+	among, full, err := s.placeInTurn(ctx, q.Metadata.Namespace, room)
 	if err != nil {
 		return 0, err
 	}
@@ -88,6 +88,25 @@ func (s *Scheduler) reach(ctx context.Context, q desired.Backup, to schema.Desti
 		return room, err
 	}
 	return room, store.Reach(ctx, probe)
+}
+
+// placeInTurn takes such a place when it is the turn of the namespace. Those at a store where
+// the last backup got stuck are nobody else's, and have no turns. full says why it has none.
+func (s *Scheduler) placeInTurn(ctx context.Context, namespace string, room slots.For) (place *slots.Place, full string, err error) {
+	if room.Stuck {
+		return s.placeAmong(ctx, room)
+	}
+	mine := s.turns.Mine(namespace, s.Now())
+	place, full, err = s.placeAmong(ctx, room)
+	if place == nil || err != nil {
+		return nil, full, err
+	}
+	if !mine {
+		place.Release()
+		return nil, "other namespaces wait for a place among --max-backups as well, and it is the turn of one of them", nil
+	}
+	s.turns.Served(namespace, s.Now())
+	return place, "", nil
 }
 
 // placeAmong takes a place among the backups that Git asks for. full says why there is none.
