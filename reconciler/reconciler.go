@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/execute"
+	"github.com/quorate/quorate/reconciler/handshake"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/manifests"
@@ -150,7 +151,7 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, even
 	calls := &backup.Calls{Stall: o.BackupStallTimeout, Aside: queue.Aside, Ended: metrics.Store}
 	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL, More: o.BackupPlaces, Insecure: o.InsecureStores, Keys: o.BackupKeys, Calls: calls}, jobs.Client{Kube: kube, Namespaces: o.Namespaces}
 	r.Observer = &observe.Observer{
-		Kube: kube, Namespaces: o.Namespaces, Cache: cache, Jobs: running, Members: members, Fights: fights, Now: o.Now, Choose: all.Choose,
+		Kube: kube, Namespaces: o.Namespaces, Cache: cache, Jobs: running, Members: members, Fights: fights, Now: o.Now, Choose: all.Choose, Shake: handshake.Ask,
 		Options: observe.Options{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner},
 	}
 	r.Executor = &execute.Executor{

@@ -23,7 +23,7 @@ func (c TLSClient) Secret(cluster string) string {
 // cluster's members, their authorities, and quorate itself.
 func OwnSecret(cluster, name string) bool {
 	suffix, ok := strings.CutPrefix(name, cluster)
-	return ok && slices.Contains([]string{"-ca", "-peer-ca", "-server", "-client", "-peer"}, suffix)
+	return ok && slices.Contains([]string{"-ca", "-peer-ca", "-ca-next", "-peer-ca-next", "-server", "-client", "-peer"}, suffix)
 }
 
 // tlsClients checks the applications that get a certificate, but for their Secrets' names.

@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -26,6 +27,44 @@ func (v *validator) tls(t TLSSpec) {
 		}
 	}
 	v.tlsClients(t)
+	if t.Mode != TLSManaged && (t.Rotate != "" || t.Lifetimes != (TLSLifetimes{}) || t.Overlap != nil) {
+		v.fail("tls", "rotate, lifetimes and overlap are for mode Managed, in which quorate issues the certificates: leave them out")
+		return
+	}
+	v.rotation(t)
+}
+
+// The bounds of the lives of certificates, and of the overlap. Nothing is renewed faster than
+// the kubelet brings a Secret into a pod.
+const (
+	minCertificateLife = 10 * time.Minute
+	maxCertificateLife = 5 * 365 * 24 * time.Hour
+	minAuthorityLife   = 30 * time.Minute
+	maxAuthorityLife   = 30 * 365 * 24 * time.Hour
+	maxOverlap         = 30 * 24 * time.Hour
+)
+
+// rotation checks how long certificates live, and how their authorities change.
+func (v *validator) rotation(t TLSSpec) {
+	if t.Rotate != "" && len(validation.IsValidLabelValue(t.Rotate)) > 0 {
+		v.fail("tls.rotate", "%s is no word: use at most 63 letters, digits, dashes, dots and underscores, such as \"2026-12\"", clip(t.Rotate))
+	}
+	certificate, authority, overlap := t.CertificateLife(), t.AuthorityLife(), t.OverlapTime()
+	if certificate < minCertificateLife || certificate > maxCertificateLife {
+		v.fail("tls.lifetimes.certificate", "is %s and must be 10m to 43800h", certificate)
+	}
+	switch {
+	case authority < minAuthorityLife || authority > maxAuthorityLife:
+		v.fail("tls.lifetimes.authority", "is %s and must be 30m to 262800h", authority)
+	case authority < 3*certificate:
+		v.fail("tls.lifetimes.authority", "is %s and must be at least three times lifetimes.certificate, which is %s", authority, certificate)
+	}
+	switch {
+	case overlap < 0 || overlap > maxOverlap:
+		v.fail("tls.overlap", "is %s and must be 0s to 720h", overlap)
+	case overlap > authority/6:
+		v.fail("tls.overlap", "is %s and must be at most a sixth of lifetimes.authority, which is %s: the change begins when a third of that is left, and waits twice", overlap, authority)
+	}
 }
 
 // network checks names and address families.

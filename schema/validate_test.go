@@ -49,6 +49,20 @@ func TestValidate(t *testing.T) {
 	soak := func(d time.Duration) func(*EtcdCluster) {
 		return func(c *EtcdCluster) { c.Spec.Upgrade.Soak = &metav1.Duration{Duration: d} }
 	}
+	rotate := func(word string, certificate, authority, overlap time.Duration) func(*EtcdCluster) {
+		return func(c *EtcdCluster) {
+			c.Spec.TLS = TLSSpec{Mode: TLSManaged, Rotate: word}
+			if certificate > 0 {
+				c.Spec.TLS.Lifetimes.Certificate = &metav1.Duration{Duration: certificate}
+			}
+			if authority > 0 {
+				c.Spec.TLS.Lifetimes.Authority = &metav1.Duration{Duration: authority}
+			}
+			if overlap >= 0 {
+				c.Spec.TLS.Overlap = &metav1.Duration{Duration: overlap}
+			}
+		}
+	}
 	ignore := func(d IgnoredDrift) func(*EtcdCluster) {
 		return func(c *EtcdCluster) { c.Spec.Drift.Ignore = []IgnoredDrift{d} }
 	}
@@ -157,6 +171,19 @@ func TestValidate(t *testing.T) {
 			c.Spec.Etcd.Options = map[string]string{"compaction-batch-limit": "1", "experimental-compaction-batch-limit": "2"}
 		}, "spec.etcd.options: compaction-batch-limit and experimental-compaction-batch-limit are one setting"},
 		{"unknown mode", func(c *EtcdCluster) { c.Spec.Mode = "enforce" }, "spec.mode: \"enforce\" is not one of Enforce, Observe, did you mean Enforce?"},
+		{"560 authorities change", rotate("2026-12", 0, 0, -1), ""},
+		{"560 a word of letters", rotate("after-the-leak_2", 0, 0, -1), ""},
+		{"560 no word", rotate("2026 12", 0, 0, -1), "spec.tls.rotate: \"2026 12\" is no word"},
+		{"560 a long word", rotate(strings.Repeat("a", 64), 0, 0, -1), "spec.tls.rotate"},
+		{"560 short lives", rotate("", 10*time.Minute, 30*time.Minute, 0), ""},
+		{"560 too short a life", rotate("", 9*time.Minute, 0, -1), "spec.tls.lifetimes.certificate: is 9m0s and must be 10m to 43800h"},
+		{"560 too short a life of an authority", rotate("", 0, 20*time.Minute, 0), "spec.tls.lifetimes.authority: is 20m0s and must be 30m to 262800h"},
+		{"560 an authority for few certificates", rotate("", time.Hour, 2*time.Hour, 0), "must be at least three times lifetimes.certificate"},
+		{"560 no overlap", rotate("", 0, 0, 0), ""},
+		{"560 an overlap of years", rotate("", 0, 0, 721*time.Hour), "spec.tls.overlap: is 721h0m0s and must be 0s to 720h"},
+		{"560 an overlap that the authority does not live through", rotate("", 10*time.Minute, time.Hour, 11*time.Minute), "must be at most a sixth of lifetimes.authority"},
+		{"560 the overlap that is left out, too", rotate("", 10*time.Minute, time.Hour, -1), "spec.tls.overlap: is 24h0m0s"},
+		{"560 without certificates of quorate's", func(c *EtcdCluster) { c.Spec.TLS = TLSSpec{Mode: TLSDisabled, Rotate: "2026-12"} }, "spec.tls: rotate, lifetimes and overlap are for mode Managed"},
 		{"unknown TLS mode", func(c *EtcdCluster) { c.Spec.TLS.Mode = "Off" }, "spec.tls.mode"},
 		{"wave", wave(99), ""},
 		{"wave too high", wave(100), "spec.upgrade.wave: is 100 and must be 0 to 99"},

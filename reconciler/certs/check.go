@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -33,6 +34,8 @@ type Status struct {
 	// NotAfter is when the first of them expires, authorities included. Zero
 	// when none could be read.
 	NotAfter time.Time
+	// Rotation is how far a change of the authorities is; nil where quorate issues nothing.
+	Rotation *state.Rotation
 }
 
 // Ending is a certificate that quorate cannot issue again, when it expires, and from when
@@ -61,13 +64,16 @@ func Check(c schema.EtcdCluster, clusterDomain string, secrets map[string]*corev
 		status.checkNamed(c, secrets, now)
 		return status
 	}
-	authorities := map[string]*x509.Certificate{}
-	for _, name := range []string{c.Metadata.Name + naming.AuthoritySuffix, c.Metadata.Name + naming.PeerAuthoritySuffix} {
-		authorities[name] = status.checkAuthority(c, name, secrets[name], now)
+	pairs := pairsOf(c, clusterDomain, secrets)
+	for _, p := range pairs {
+		status.checkAuthorities(c, p, secrets, now)
 	}
-	for _, l := range Leaves(c, clusterDomain) {
-		status.checkLeaf(c, l, secrets[l.Secret], authorities[l.Authority], now)
+	for _, p := range pairs {
+		for _, l := range p.leaves {
+			status.checkLeaf(c, l, secrets[l.Secret], p, now)
+		}
 	}
+	status.Rotation = rotationOf(c, pairs, secrets)
 	return status
 }
 
@@ -117,30 +123,36 @@ func (s *Status) checkLife(name string, cert *x509.Certificate, now time.Time) {
 	}
 }
 
-// checkAuthority checks an authority's Secret and returns its certificate, nil
-// when it cannot be read.
-func (s *Status) checkAuthority(c schema.EtcdCluster, name string, secret *corev1.Secret, now time.Time) *x509.Certificate {
-	if !s.usable(c, name, secret) {
-		return nil
+// checkAuthorities checks an authority's Secret, and that of the next one where there is one.
+// That one cannot sign any more is no problem while its certificate is known: it asks for the
+// next one, see Rotation.
+func (s *Status) checkAuthorities(c schema.EtcdCluster, p pair, secrets map[string]*corev1.Secret, now time.Time) {
+	signs := slices.ContainsFunc(p.leaves, func(l Leaf) bool { return secrets[l.Secret] != nil })
+	switch present := p.present; {
+	case secrets[p.name] == nil && !signs:
+		s.usable(c, p.name, nil)
+	case secrets[p.name] != nil && !s.usable(c, p.name, secrets[p.name]):
+	case present == nil:
+		s.problem(p.name, "is gone, and nothing tells any more what members trust")
+	case present.cert == nil || !present.cert.IsCA:
+		s.Problems = append(s.Problems, present.lost)
+	default:
+		s.checkDates(p.name, present.cert, now)
 	}
-	cert, err := firstCertificate(secret.Data[naming.AuthorityCertKey])
-	if err != nil {
-		s.problem(name, "has no usable %s: %v", naming.AuthorityCertKey, err)
-		return nil
+	name := p.name + naming.NextSuffix
+	if p.next == nil || !s.usable(c, name, p.next.secret) {
+		return
 	}
-	s.checkDates(name, cert, now)
-	if !cert.IsCA {
-		s.problem(name, "is not an authority")
+	if p.next.lost != "" {
+		s.Problems = append(s.Problems, p.next.lost)
+		return
 	}
-	if _, err := tls.X509KeyPair(secret.Data[naming.AuthorityCertKey], secret.Data[authorityKeyKey]); err != nil {
-		s.problem(name, "cannot sign: %v", err)
-	}
-	return cert
+	s.checkLife(name, p.next.cert, now)
 }
 
 // checkLeaf checks a leaf's Secret against what the cluster needs of it and, if
 // it can be read, against its authority.
-func (s *Status) checkLeaf(c schema.EtcdCluster, l Leaf, secret *corev1.Secret, authority *x509.Certificate, now time.Time) {
+func (s *Status) checkLeaf(c schema.EtcdCluster, l Leaf, secret *corev1.Secret, p pair, now time.Time) {
 	if !s.usable(c, l.Secret, secret) {
 		return
 	}
@@ -150,14 +162,15 @@ func (s *Status) checkLeaf(c schema.EtcdCluster, l Leaf, secret *corev1.Secret, 
 		return
 	}
 	s.NotAfter = earliestTime(s.NotAfter, pair.Leaf.NotAfter)
-	if due(pair.Leaf, authority, now) {
+	signer := p.signerOf(pair.Leaf)
+	if due(pair.Leaf, signer, c.Spec.TLS.CertificateLife(), now) {
 		s.Due = append(s.Due, l.Secret)
 	} else {
 		s.checkLife(l.Secret, pair.Leaf, now)
 	}
 	s.checkUse(l, pair.Leaf)
 	s.checkMembers(c, l, pair.Leaf)
-	if authority != nil && pair.Leaf.CheckSignatureFrom(authority) != nil {
+	if signer == nil && p.present != nil && p.present.cert != nil {
 		s.problem(l.Secret, "is not signed by %s", l.Authority)
 	}
 	// The ca.crt is what this leaf's holder trusts: it must be the authority of
@@ -169,15 +182,18 @@ func (s *Status) checkLeaf(c schema.EtcdCluster, l Leaf, secret *corev1.Secret, 
 	}
 }
 
-// due reports whether a leaf is to be issued again: two thirds of its life are over, and
-// its authority can give it more. One that ends with its authority cannot live longer,
-// however often it is issued.
-func due(leaf, authority *x509.Certificate, now time.Time) bool {
-	if authority == nil || now.After(authority.NotAfter) || now.Before(authority.NotBefore) || leaf.CheckSignatureFrom(authority) != nil {
+// due reports whether a leaf is to be issued again: two thirds of its life are over, or it lives
+// longer than the file wants, and its authority can give it another life. One that ends with its
+// authority cannot live longer, however often it is issued.
+func due(leaf *x509.Certificate, signer *authority, life time.Duration, now time.Time) bool {
+	if !signer.valid(now) {
 		return false
 	}
+	if leaf.NotAfter.Sub(leaf.NotBefore) > life+clockSkew+time.Second {
+		return true
+	}
 	renewal := leaf.NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) * 2 / 3)
-	return !now.Before(renewal) && earliestTime(now.Add(leafLifetime), authority.NotAfter).After(leaf.NotAfter)
+	return !now.Before(renewal) && earliestTime(now.Add(life), signer.cert.NotAfter).After(leaf.NotAfter)
 }
 
 // checkMembers compares the members that a certificate names with those that are

@@ -52,17 +52,14 @@ func clientLeaf(c schema.EtcdCluster, client schema.TLSClient) Leaf {
 
 // CheckClients compares the certificates of the applications with what the file says, at
 // the time now. secrets holds Secrets by name, the cluster's own and what stands where a
-// client's is to be. While the authority cannot be read, nothing is wanting.
+// client's is to be. While the authority cannot sign, nothing is wanting.
 func CheckClients(c schema.EtcdCluster, secrets map[string]*corev1.Secret, now time.Time) Clients {
 	var found Clients
+	p := pairOfClients(c, secrets)
+	signer := p.signsNow(secrets)
 	for _, client := range clientsOf(c) {
 		leaf := clientLeaf(c, client)
-		authority := secrets[leaf.Authority]
-		if authority == nil {
-			continue
-		}
-		signer, err := firstCertificate(authority.Data[naming.AuthorityCertKey])
-		if err != nil {
+		if signer == nil || signer.lost != "" {
 			continue
 		}
 		secret := secrets[leaf.Secret]
@@ -70,7 +67,7 @@ func CheckClients(c schema.EtcdCluster, secrets map[string]*corev1.Secret, now t
 			found.Foreign = append(found.Foreign, fmt.Sprintf("the Secret %s, in which %s is to find its certificate, is not quorate's", leaf.Secret, client.Name))
 			continue
 		}
-		if why := wantingOf(c, leaf, secret, signer, now); why != "" {
+		if why := wantingOf(c, leaf, secret, p, now); why != "" {
 			found.Wanting = append(found.Wanting, Wanting{leaf.Secret, why})
 		}
 	}
@@ -83,12 +80,12 @@ func isClients(c schema.EtcdCluster, client schema.TLSClient, secret *corev1.Sec
 }
 
 // wantingOf says why an application's certificate is to be issued, "" if it is good.
-func wantingOf(c schema.EtcdCluster, leaf Leaf, secret *corev1.Secret, signer *x509.Certificate, now time.Time) string {
+func wantingOf(c schema.EtcdCluster, leaf Leaf, secret *corev1.Secret, p pair, now time.Time) string {
 	if secret == nil {
 		return "is missing"
 	}
 	var status Status
-	status.checkLeaf(c, leaf, secret, signer, now)
+	status.checkLeaf(c, leaf, secret, p, now)
 	if len(status.Problems) > 0 {
 		return strings.TrimPrefix(status.Problems[0], leaf.Secret+" ")
 	}
@@ -104,26 +101,35 @@ func wantingOf(c schema.EtcdCluster, leaf Leaf, secret *corev1.Secret, signer *x
 	return ""
 }
 
+// pairOfClients are the authorities that sign for clients.
+func pairOfClients(c schema.EtcdCluster, secrets map[string]*corev1.Secret) pair {
+	return pairsOf(c, "", secrets)[0] // no name of a member is in what they sign for clients
+}
+
 // IssueClient makes the certificate of the application whose Secret has this name, in place
-// of the one that live holds, nil for none. It errors where the authority cannot sign, and
-// where no application has that Secret.
-func IssueClient(c schema.EtcdCluster, secret string, live, authority *corev1.Secret, now time.Time) (*corev1.Secret, error) {
+// of the one that it holds. secrets holds the cluster's Secrets by name. It is signed by the
+// authority that signs for the members now, and trusts all that they may show. It errors where
+// that authority cannot sign, and where no application has that Secret.
+func IssueClient(c schema.EtcdCluster, secret string, secrets map[string]*corev1.Secret, now time.Time) (*corev1.Secret, error) {
 	for _, client := range clientsOf(c) {
 		if client.Secret(c.Metadata.Name) != secret {
 			continue
 		}
-		if authority == nil {
+		p := pairOfClients(c, secrets)
+		signer := p.signsNow(secrets)
+		if signer == nil || signer.secret == nil {
 			return nil, fmt.Errorf("issue %s: the Secret %s%s is missing", secret, c.Metadata.Name, naming.AuthoritySuffix)
 		}
-		issued, err := NewLeaf(c, clientLeaf(c, client), authority, now)
+		issued, err := NewLeaf(c, clientLeaf(c, client), signer.secret, now)
 		if err != nil {
-			return nil, fmt.Errorf("issue %s with %s: %w", secret, authority.Name, err)
+			return nil, fmt.Errorf("issue %s with %s: %w", secret, signer.secret.Name, err)
 		}
+		issued.Data[naming.AuthorityCertKey] = bothOf(p)
 		issued.Labels[naming.LabelClient] = client.Name
-		if live == nil {
+		if secrets[secret] == nil {
 			return issued, nil
 		}
-		again := live.DeepCopy()
+		again := secrets[secret].DeepCopy()
 		again.Data = issued.Data
 		return again, nil
 	}

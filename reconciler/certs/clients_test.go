@@ -28,7 +28,7 @@ func clusterOfClients() schema.EtcdCluster {
 func withIssuedClients(t *testing.T, c schema.EtcdCluster, all map[string]*corev1.Secret, now time.Time) {
 	t.Helper()
 	for _, w := range CheckClients(c, all, now).Wanting {
-		issued, err := IssueClient(c, w.Secret, all[w.Secret], all["orders-ca"], now)
+		issued, err := IssueClient(c, w.Secret, all, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,13 +196,13 @@ func TestClientsHoldNothing(t *testing.T) {
 func TestIssueClientErrs(t *testing.T) {
 	c := clusterOfClients()
 	all, _ := issueCertificates(t, c, nil, certificateEpoch)
-	if _, err := IssueClient(c, "orders-client", nil, all["orders-ca"], certificateEpoch); err == nil || !strings.Contains(err.Error(), "names no such Secret") {
+	if _, err := IssueClient(c, "orders-client", all, certificateEpoch); err == nil || !strings.Contains(err.Error(), "names no such Secret") {
 		t.Errorf("quorate's own: %v", err)
 	}
-	if _, err := IssueClient(c, "reports-etcd", nil, nil, certificateEpoch); err == nil || !strings.Contains(err.Error(), "orders-ca is missing") {
+	if _, err := IssueClient(c, "reports-etcd", nil, certificateEpoch); err == nil || !strings.Contains(err.Error(), "orders-ca is missing") {
 		t.Errorf("without an authority: %v", err)
 	}
-	if _, err := IssueClient(c, "reports-etcd", nil, all["orders-ca"], certificateEpoch.Add(authorityLifetime+time.Hour)); err == nil || !strings.Contains(err.Error(), "expired") {
+	if _, err := IssueClient(c, "reports-etcd", all, certificateEpoch.Add(authorityLifetime+time.Hour)); err == nil || !strings.Contains(err.Error(), "expired") {
 		t.Errorf("by an authority that is over: %v", err)
 	}
 }

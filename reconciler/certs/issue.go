@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -30,13 +31,9 @@ const (
 	authorityKeyKey = "ca.key"
 )
 
-const (
-	authorityLifetime = 10 * 365 * 24 * time.Hour
-	leafLifetime      = 365 * 24 * time.Hour
-	// clockSkew is how far another machine's clock may be behind this one's and
-	// still accept a certificate that was issued just now.
-	clockSkew = 5 * time.Minute
-)
+// clockSkew is how far another machine's clock may be behind this one's and
+// still accept a certificate that was issued just now.
+const clockSkew = 5 * time.Minute
 
 // clientCommonName is the common name in quorate's client certificate. Where
 // authentication is enabled, etcd takes the common name for the user's name, and
@@ -115,10 +112,8 @@ func Issue(c schema.EtcdCluster, clusterDomain string, existing map[string]*core
 	if !naming.ManagesTLS(c) {
 		return nil, nil
 	}
-	leaves := Leaves(c, clusterDomain)
-	for _, authority := range []string{c.Metadata.Name + naming.AuthoritySuffix, c.Metadata.Name + naming.PeerAuthoritySuffix} {
-		signed := slices.DeleteFunc(slices.Clone(leaves), func(l Leaf) bool { return l.Authority != authority })
-		made, err := completeAuthority(c, authority, signed, existing, now)
+	for _, p := range pairsOf(c, clusterDomain, existing) {
+		made, err := completeAuthority(c, p, existing, now)
 		if err != nil {
 			return nil, fmt.Errorf("certificates of %s/%s: %w", c.Metadata.Namespace, c.Metadata.Name, err)
 		}
@@ -128,10 +123,11 @@ func Issue(c schema.EtcdCluster, clusterDomain string, existing map[string]*core
 }
 
 // completeAuthority issues what is missing of one authority and its leaves.
-func completeAuthority(c schema.EtcdCluster, name string, leaves []Leaf, existing map[string]*corev1.Secret, now time.Time) ([]*corev1.Secret, error) {
+func completeAuthority(c schema.EtcdCluster, p pair, existing map[string]*corev1.Secret, now time.Time) ([]*corev1.Secret, error) {
 	var present []string
 	var absent []Leaf
-	for _, l := range leaves {
+	name := p.name
+	for _, l := range p.leaves {
 		if existing[l.Secret] == nil {
 			absent = append(absent, l)
 			continue
@@ -143,26 +139,29 @@ func completeAuthority(c schema.EtcdCluster, name string, leaves []Leaf, existin
 			return nil, fmt.Errorf("the Secret %s belongs to the cluster %s: rename one of the two clusters", secret, owner)
 		}
 	}
-	secret := existing[name]
+	signer := p.signsNow(existing)
 	switch {
-	case secret == nil && len(present) > 0:
+	case existing[name] == nil && len(present) > 0 && signer == p.present && len(absent) > 0:
 		return nil, fmt.Errorf("the Secret %s is missing, but needed by %s: restore %[1]s from a backup, or, while no member and no client uses it, delete %[2]s too to have all issued anew", name, strings.Join(present, " and "))
 	case len(absent) == 0:
 		return nil, nil
 	}
 	var made []*corev1.Secret
-	if secret == nil {
-		var err error
-		if secret, err = newAuthority(c, name, now); err != nil {
+	if signer == nil {
+		secret, err := newAuthority(c, name, "", now)
+		if err != nil {
 			return nil, fmt.Errorf("issue %s: %w", name, err)
 		}
+		signer = readAuthority(secret)
+		p.present = signer
 		made = append(made, secret)
 	}
 	for _, l := range absent {
-		leaf, err := NewLeaf(c, l, secret, now)
+		leaf, err := NewLeaf(c, l, signer.secret, now)
 		if err != nil {
-			return nil, fmt.Errorf("issue %s with %s: %w", l.Secret, name, err)
+			return nil, fmt.Errorf("issue %s with %s: %w", l.Secret, signer.secret.Name, err)
 		}
+		leaf.Data[naming.AuthorityCertKey] = bothOf(p)
 		made = append(made, leaf)
 	}
 	return made, nil
@@ -177,12 +176,18 @@ func otherOwner(c schema.EtcdCluster, s *corev1.Secret) string {
 	return s.Labels[naming.LabelCluster]
 }
 
-// newAuthority makes a self-signed authority.
-func newAuthority(c schema.EtcdCluster, name string, now time.Time) (*corev1.Secret, error) {
+// newAuthority makes a self-signed authority. It has the word of spec.tls.rotate in its name,
+// so that which was asked for is known from it alone, and a number that tells it from those
+// before it, as not every program tries two authorities of one name.
+func newAuthority(c schema.EtcdCluster, name, number string, now time.Time) (*corev1.Secret, error) {
+	units := []string{c.Metadata.Namespace}
+	if word := c.Spec.TLS.Rotate; word != "" {
+		units = append(units, rotatePrefix+word)
+	}
 	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: name, OrganizationalUnit: []string{c.Metadata.Namespace}},
+		Subject:               pkix.Name{CommonName: name, OrganizationalUnit: units, SerialNumber: number},
 		NotBefore:             now.Add(-clockSkew),
-		NotAfter:              now.Add(authorityLifetime),
+		NotAfter:              now.Add(c.Spec.TLS.AuthorityLife()),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
@@ -202,6 +207,11 @@ func newAuthority(c schema.EtcdCluster, name string, now time.Time) (*corev1.Sec
 // NewLeaf makes a leaf that the authority in the Secret signs. It never outlives
 // the authority.
 func NewLeaf(c schema.EtcdCluster, l Leaf, authority *corev1.Secret, now time.Time) (*corev1.Secret, error) {
+	return newLeafFor(c, l, authority, c.Spec.TLS.CertificateLife(), now)
+}
+
+// newLeafFor is NewLeaf with a life of its own.
+func newLeafFor(c schema.EtcdCluster, l Leaf, authority *corev1.Secret, life time.Duration, now time.Time) (*corev1.Secret, error) {
 	pair, err := tls.X509KeyPair(authority.Data[naming.AuthorityCertKey], authority.Data[authorityKeyKey])
 	if err != nil {
 		return nil, fmt.Errorf("its %s and %s are not a pair: restore them from a backup: %w", naming.AuthorityCertKey, authorityKeyKey, err)
@@ -212,7 +222,7 @@ func NewLeaf(c schema.EtcdCluster, l Leaf, authority *corev1.Secret, now time.Ti
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: l.cn, OrganizationalUnit: []string{c.Metadata.Namespace}},
 		NotBefore:             now.Add(-clockSkew),
-		NotAfter:              earliestTime(now.Add(leafLifetime), pair.Leaf.NotAfter),
+		NotAfter:              earliestTime(now.Add(life), pair.Leaf.NotAfter),
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           l.usages,
 		BasicConstraintsValid: true,
@@ -267,21 +277,41 @@ func secretOf(c schema.EtcdCluster, name string, kind corev1.SecretType, data ma
 
 // Reissue issues the leaf in a Secret anew, by the authority that has signed
 // it, with the names of all members that a cluster can have. Certificates of early
-// clusters name fewer. The rest of the Secret stays.
-func Reissue(c schema.EtcdCluster, clusterDomain string, leaf, authority *corev1.Secret, now time.Time) (*corev1.Secret, error) {
-	for _, l := range Leaves(c, clusterDomain) {
-		if l.Secret != leaf.Name || l.Authority != authority.Name {
-			continue
+// clusters name fewer. The rest of the Secret stays, and so does what its holder trusts.
+// secrets holds the cluster's Secrets by name.
+func Reissue(c schema.EtcdCluster, clusterDomain, name string, secrets map[string]*corev1.Secret, now time.Time) (*corev1.Secret, error) {
+	for _, p := range pairsOf(c, clusterDomain, secrets) {
+		for _, l := range p.leaves {
+			if l.Secret != name || secrets[name] == nil {
+				continue
+			}
+			old, err := firstCertificate(secrets[name].Data[corev1.TLSCertKey])
+			if err != nil {
+				return nil, fmt.Errorf("issue %s: read it: %w", name, err)
+			}
+			signer := p.signerOf(old)
+			if signer == nil || signer.secret == nil {
+				return nil, fmt.Errorf("issue %s: nothing that quorate has signs it", name)
+			}
+			return reissue(c, l, secrets[name], signer, now)
 		}
-		issued, err := NewLeaf(c, l, authority, now)
-		if err != nil {
-			return nil, fmt.Errorf("issue %s with %s: %w", l.Secret, l.Authority, err)
-		}
-		wide := leaf.DeepCopy()
-		wide.Data = issued.Data
-		return wide, nil
 	}
-	return nil, fmt.Errorf("issue %s: it is no certificate that %s signs", leaf.Name, authority.Name)
+	return nil, fmt.Errorf("issue %s: the cluster has no such certificate", name)
+}
+
+// reissue issues the leaf in a Secret anew by one of its authorities, and changes nothing else
+// in it.
+func reissue(c schema.EtcdCluster, l Leaf, secret *corev1.Secret, by *authority, now time.Time) (*corev1.Secret, error) {
+	issued, err := NewLeaf(c, l, by.secret, now)
+	if err != nil {
+		return nil, fmt.Errorf("issue %s with %s: %w", l.Secret, by.secret.Name, err)
+	}
+	renewed := secret.DeepCopy()
+	renewed.Data = maps.Clone(renewed.Data)
+	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+		renewed.Data[key] = issued.Data[key]
+	}
+	return renewed, nil
 }
 
 // ClientTLS makes the TLS settings of a client out of a leaf's Secret. Servers

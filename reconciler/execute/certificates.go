@@ -22,7 +22,6 @@ type issuer struct{ *Executor }
 // issue creates the Secrets that are missing, authorities first.
 func (e issuer) issue(ctx context.Context, v *observe.View) error {
 	c := v.Cluster.EtcdCluster
-	secrets := e.Kube.CoreV1().Secrets(c.Metadata.Namespace)
 	existing, err := e.liveSecrets(ctx, c)
 	if err != nil {
 		return err
@@ -31,16 +30,7 @@ func (e issuer) issue(ctx context.Context, v *observe.View) error {
 	if err != nil {
 		return err
 	}
-	for _, secret := range missing {
-		_, err := secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: naming.FieldManager})
-		if apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("create Secret %s: it exists, but is not labelled as this cluster's, or another writer was faster", secret.Name)
-		}
-		if err != nil {
-			return fmt.Errorf("create Secret %s: %w", secret.Name, err)
-		}
-	}
-	return nil
+	return e.createSecrets(ctx, c, missing)
 }
 
 // liveSecrets reads the cluster's own Secrets past the caches, by name.
@@ -61,7 +51,7 @@ func (e issuer) liveSecrets(ctx context.Context, c schema.EtcdCluster) (map[stri
 // stays.
 func (e issuer) reissue(ctx context.Context, v *observe.View, names []string) error {
 	c := v.Cluster.EtcdCluster
-	secrets, domain := e.Kube.CoreV1().Secrets(c.Metadata.Namespace), e.Options.ClusterDomain
+	domain := e.Options.ClusterDomain
 	live, err := e.liveSecrets(ctx, c)
 	if err != nil {
 		return err
@@ -75,12 +65,12 @@ func (e issuer) reissue(ctx context.Context, v *observe.View, names []string) er
 		if !slices.Contains(names, l.Secret) || !slices.Contains(old, l.Secret) {
 			continue
 		}
-		issued, err := certs.Reissue(c, domain, live[l.Secret], live[l.Authority], e.Now())
+		issued, err := certs.Reissue(c, domain, l.Secret, live, e.Now())
 		if err != nil {
 			return err
 		}
-		if _, err := secrets.Update(ctx, issued, metav1.UpdateOptions{FieldManager: naming.FieldManager}); err != nil {
-			return fmt.Errorf("update Secret %s: %w", l.Secret, err)
+		if err := e.updateSecrets(ctx, c, []*corev1.Secret{issued}); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -99,7 +89,7 @@ func (e issuer) issueClients(ctx context.Context, v *observe.View, names []strin
 		if !slices.Contains(names, w.Secret) {
 			continue
 		}
-		issued, err := certs.IssueClient(c, w.Secret, live[w.Secret], live[c.Metadata.Name+naming.AuthoritySuffix], e.Now())
+		issued, err := certs.IssueClient(c, w.Secret, live, e.Now())
 		if err != nil {
 			return err
 		}
@@ -110,6 +100,32 @@ func (e issuer) issueClients(ctx context.Context, v *observe.View, names []strin
 		}
 		if err != nil {
 			return fmt.Errorf("write Secret %s: %w", w.Secret, err)
+		}
+	}
+	return nil
+}
+
+// createSecrets creates Secrets in their order.
+func (e issuer) createSecrets(ctx context.Context, c schema.EtcdCluster, all []*corev1.Secret) error {
+	secrets := e.Kube.CoreV1().Secrets(c.Metadata.Namespace)
+	for _, secret := range all {
+		_, err := secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: naming.FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create Secret %s: it exists, but is not labelled as this cluster's, or another writer was faster", secret.Name)
+		}
+		if err != nil {
+			return fmt.Errorf("create Secret %s: %w", secret.Name, err)
+		}
+	}
+	return nil
+}
+
+// updateSecrets updates Secrets in their order. One that has changed since it was read stays.
+func (e issuer) updateSecrets(ctx context.Context, c schema.EtcdCluster, all []*corev1.Secret) error {
+	secrets := e.Kube.CoreV1().Secrets(c.Metadata.Namespace)
+	for _, secret := range all {
+		if _, err := secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: naming.FieldManager}); err != nil {
+			return fmt.Errorf("update Secret %s: %w", secret.Name, err)
 		}
 	}
 	return nil

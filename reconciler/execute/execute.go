@@ -29,6 +29,14 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 		return issuer{e}.reissue(ctx, v, a.Secrets)
 	case action.IssueClientCertificates:
 		return issuer{e}.issueClients(ctx, v, a.Secrets)
+	case action.MakeAuthorities:
+		return rotator{issuer{e}}.makeAuthorities(ctx, v)
+	case action.PublishTrust:
+		return rotator{issuer{e}}.publishTrust(ctx, v, a)
+	case action.SwitchCertificates:
+		return rotator{issuer{e}}.switchCertificates(ctx, v, a)
+	case action.RetireAuthorities:
+		return rotator{issuer{e}}.retireAuthorities(ctx, v, a)
 	case action.ApplyObject:
 		return e.applyObject(ctx, v, a)
 	case action.CreateSet:

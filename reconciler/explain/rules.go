@@ -360,11 +360,21 @@ func rules() []Entry {
 		},
 		{Name: "applied", Means: "What was applied is recorded: the commit that the cluster is now.", Why: steps},
 		{
+			Name:  "rotation",
+			Means: "The authorities of a cluster change: members trust both, all certificates are issued by the next ones, and members trust those alone. Now clients have time to take up the last of that, or a member has not shown in a handshake that it did.",
+			Why:   "At each moment each member must trust what all others and the clients show. Some clients read what they trust only when they start. This hold is nearly last, so it keeps little else waiting.",
+			Do: []string{
+				"Nothing, until the time that the hold names: restart meanwhile what reads its certificates only then. spec.tls.overlap sets the time.",
+				"After that, let quorate reach the ports 2379 and 2380 of the members, and read the logs of the member that the hold names.",
+				"To go back, put the word of spec.tls.rotate from before, until members begin to trust the next authorities alone.",
+			},
+		},
+		{
 			Name:  "expiry",
-			Means: "A certificate that quorate cannot renew ends within weeks: an authority, or one of tls.mode: Secrets. Or the Secret of an application in spec.tls.clients exists and is somebody else's.",
+			Means: "A certificate that quorate cannot renew ends within weeks: one of tls.mode: Secrets, or an authority whose change does not come about. Or the Secret of an application in spec.tls.clients exists and is somebody else's.",
 			Why:   "When it has ended, no member that restarts comes back. Quorate writes no Secret that it has not made. This hold is last, so it keeps nothing else waiting.",
 			Do: []string{
-				"Replace the Secret that the hold names, before the day that it names.",
+				"Replace the Secret that the hold names, before the day that it names; for an authority of quorate's, find out what holds its change.",
 				"An application's: delete or rename the Secret, or give the application another one with secretName.",
 			},
 		},

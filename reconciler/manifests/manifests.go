@@ -51,6 +51,9 @@ type Options struct {
 	// Replicas is how many pods there should be now; nil for as many as the file
 	// wants, which is what a cluster begins with.
 	Replicas *int32
+	// Trust is the Secret with what the members trust. Empty for what is in the Secrets of
+	// their certificates, which is so until the authorities change for the first time.
+	Trust string
 	// Disruptions is how many pods others may stop at once. Nil for what the
 	// file's number of members allows.
 	Disruptions *int32

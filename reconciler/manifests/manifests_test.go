@@ -80,6 +80,28 @@ func TestRenderGolden(t *testing.T) {
 	}
 }
 
+// 560: from the first change of the authorities on, members read what they trust from a Secret that
+// is named by its content, and what the others mount stays.
+func TestTrustIsMountedFromASecretOfItsOwn(t *testing.T) {
+	with := ordersOptions()
+	with.Trust = "orders-trust-0123456789ab"
+	m := MustRender(t, clustertest.Orders(), with)
+	text, err := yaml.Marshal(m.StatefulSet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareManifests(t, filepath.Join("testdata", "manifests-trust.yaml"), string(text))
+	if m.TemplateHash == MustRender(t, clustertest.Orders(), ordersOptions()).TemplateHash {
+		t.Error("the template is the same: no member would restart")
+	}
+	for _, change := range []func(*schema.EtcdCluster){clustertest.DisableTLS, clustertest.NamedTLS} {
+		c := clustertest.Orders(change)
+		if MustRender(t, c, with).TemplateHash != MustRender(t, c, ordersOptions()).TemplateHash {
+			t.Errorf("mode %s mounts it, too", c.Spec.TLS.Mode)
+		}
+	}
+}
+
 func TestTemplateHash(t *testing.T) {
 	base := MustRender(t, clustertest.Orders(), ordersOptions()).TemplateHash
 	otherGuard, otherPartition := ordersOptions(), ordersOptions()

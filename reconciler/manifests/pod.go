@@ -53,7 +53,7 @@ func renderPodSpec(c schema.EtcdCluster, o Options) (*corev1ac.PodSpecApplyConfi
 	spec := corev1ac.PodSpec().
 		WithInitContainers(renderGuardContainer(o)).
 		WithContainers(etcd).
-		WithVolumes(renderVolumes(c)...).
+		WithVolumes(renderVolumes(c, o)...).
 		// Long enough to hand over leadership and close the database.
 		WithTerminationGracePeriodSeconds(60).
 		WithEnableServiceLinks(false).
@@ -175,7 +175,7 @@ func renderEtcdContainer(c schema.EtcdCluster, o Options) (*corev1ac.ContainerAp
 	if err != nil {
 		return nil, err
 	}
-	args, err := renderArgs(c, version, o.Passing)
+	args, err := renderArgs(c, version, o)
 	if err != nil {
 		return nil, err
 	}
@@ -242,14 +242,14 @@ func httpProbe(path string) *corev1ac.ProbeApplyConfiguration {
 // renderArgs are etcd's flags. What depends on the number of members is not
 // among them, see renderEnv. Of a release that is only passed through, those that
 // it does not take are left out.
-func renderArgs(c schema.EtcdCluster, version release.Version, passing bool) ([]string, error) {
+func renderArgs(c schema.EtcdCluster, version release.Version, o Options) ([]string, error) {
 	settings, err := releaseSettings(c)
 	if err != nil {
 		return nil, err
 	}
 	flags, findings := release.Flags(version, settings)
 	for _, f := range findings {
-		if f.Severity == release.Refuse && !passing {
+		if f.Severity == release.Refuse && !o.Passing {
 			return nil, fmt.Errorf("etcd %s: %s", c.Spec.Version, f.Message)
 		}
 	}
@@ -264,7 +264,7 @@ func renderArgs(c schema.EtcdCluster, version release.Version, passing bool) ([]
 		"--initial-advertise-peer-urls=" + naming.PeerURL(c, "$(POD_NAME)"),
 		"--strict-reconfig-check=true",
 	}
-	return append(append(args, tlsArgs(c)...), flags...), nil
+	return append(append(args, tlsArgs(c, o)...), flags...), nil
 }
 
 // listenAddress is every address of the pod. Go takes either of the two for both

@@ -11,6 +11,7 @@ import (
 const (
 	podServerCertPath = "/etc/quorate/tls/server"
 	podPeerCertPath   = "/etc/quorate/tls/peer"
+	podTrustPath      = "/etc/quorate/tls/trust"
 )
 
 func renderEtcdMounts(c schema.EtcdCluster, o Options) []*corev1ac.VolumeMountApplyConfiguration {
@@ -22,10 +23,16 @@ func renderEtcdMounts(c schema.EtcdCluster, o Options) []*corev1ac.VolumeMountAp
 			corev1ac.VolumeMount().WithName(naming.ServerTLSVolume).WithMountPath(podServerCertPath).WithReadOnly(true),
 			corev1ac.VolumeMount().WithName(naming.PeerTLSVolume).WithMountPath(podPeerCertPath).WithReadOnly(true))
 	}
+	if mountsTrust(c, o) {
+		mounts = append(mounts, corev1ac.VolumeMount().WithName(naming.TrustVolume).WithMountPath(podTrustPath).WithReadOnly(true))
+	}
 	return mounts
 }
 
-func renderVolumes(c schema.EtcdCluster) []*corev1ac.VolumeApplyConfiguration {
+// mountsTrust reports whether what members trust is in a Secret of its own.
+func mountsTrust(c schema.EtcdCluster, o Options) bool { return naming.ManagesTLS(c) && o.Trust != "" }
+
+func renderVolumes(c schema.EtcdCluster, o Options) []*corev1ac.VolumeApplyConfiguration {
 	volumes := []*corev1ac.VolumeApplyConfiguration{
 		corev1ac.Volume().WithName("record").WithConfigMap(corev1ac.ConfigMapVolumeSource().
 			WithName(naming.Record(c.Metadata.Name)).
@@ -36,22 +43,29 @@ func renderVolumes(c schema.EtcdCluster) []*corev1ac.VolumeApplyConfiguration {
 			corev1ac.Volume().WithName(naming.ServerTLSVolume).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(naming.TLSSecrets(c).Server)),
 			corev1ac.Volume().WithName(naming.PeerTLSVolume).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(naming.TLSSecrets(c).Peer)))
 	}
+	if mountsTrust(c, o) {
+		volumes = append(volumes, corev1ac.Volume().WithName(naming.TrustVolume).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(o.Trust)))
+	}
 	return volumes
 }
 
 // tlsArgs asks for certificates on both sides of both ports.
-func tlsArgs(c schema.EtcdCluster) []string {
+func tlsArgs(c schema.EtcdCluster, o Options) []string {
 	if !naming.UsesTLS(c) {
 		return nil
+	}
+	clients, peers := podServerCertPath+"/"+naming.AuthorityCertKey, podPeerCertPath+"/"+naming.AuthorityCertKey
+	if mountsTrust(c, o) {
+		clients, peers = podTrustPath+"/"+naming.TrustedClientsKey, podTrustPath+"/"+naming.TrustedPeersKey
 	}
 	return []string{
 		"--cert-file=" + podServerCertPath + "/tls.crt",
 		"--key-file=" + podServerCertPath + "/tls.key",
-		"--trusted-ca-file=" + podServerCertPath + "/ca.crt",
+		"--trusted-ca-file=" + clients,
 		"--client-cert-auth=true",
 		"--peer-cert-file=" + podPeerCertPath + "/tls.crt",
 		"--peer-key-file=" + podPeerCertPath + "/tls.key",
-		"--peer-trusted-ca-file=" + podPeerCertPath + "/ca.crt",
+		"--peer-trusted-ca-file=" + peers,
 		"--peer-client-cert-auth=true",
 	}
 }

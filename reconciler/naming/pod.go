@@ -22,4 +22,7 @@ const NonRootID = 65532
 const (
 	ServerTLSVolume = "tls-server"
 	PeerTLSVolume   = "tls-peer"
+	// TrustVolume has what the member trusts, once the authorities have changed. Before,
+	// that is in the two others.
+	TrustVolume = "tls-trust"
 )

@@ -12,8 +12,10 @@ import (
 
 	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/handshake"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/trust"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -77,6 +79,60 @@ func (v *View) describeCertificates(check certificateCheck) {
 	for _, w := range check.clients.Wanting {
 		v.Observed.Certificates.Clients = append(v.Observed.Certificates.Clients, state.ClientCertificate(w))
 	}
+	if r := check.status.Rotation; r != nil {
+		rotation := *r // what pods mount is added to it, and it is kept for the next pass
+		v.Observed.Certificates.Rotation = &rotation
+	}
+}
+
+// describeTrust describes what pods mount of what members are to trust, and what members have
+// shown of it. While there is no StatefulSet, the pod that was made last tells what it had.
+func (v *View) describeTrust(g gathered) {
+	r := v.Observed.Certificates.Rotation
+	if r == nil {
+		return
+	}
+	var youngest time.Time
+	for _, p := range g.pods {
+		name := trustMounted(p.Spec.Volumes)
+		if name != "" && !slices.Contains(r.Mounted, name) {
+			r.Mounted = append(r.Mounted, name)
+		}
+		if !p.CreationTimestamp.Time.Before(youngest) {
+			r.Set, youngest = name, p.CreationTimestamp.Time
+		}
+	}
+	if v.Set != nil {
+		if r.Set = trustMounted(v.Set.Spec.Template.Spec.Volumes); r.Set != "" && !slices.Contains(r.Mounted, r.Set) {
+			r.Mounted = append(r.Mounted, r.Set)
+		}
+	}
+	slices.Sort(r.Mounted)
+	r.Shown = g.shown
+}
+
+// trustMounted is the Secret with what a member trusts among the volumes of its pod, or "".
+func trustMounted(volumes []corev1.Volume) string {
+	for _, volume := range volumes {
+		if volume.Name == naming.TrustVolume && volume.Secret != nil {
+			return volume.Secret.SecretName
+		}
+	}
+	return ""
+}
+
+// shake asks the members whom they trust, while a change of the authorities rests on that.
+func (o *Observer) shake(ctx context.Context, v *View) (*View, error) {
+	if phase := v.Trust.Phase; o.Shake == nil || phase != trust.Overlap && phase != trust.Settle {
+		return v, nil
+	}
+	g := v.gathered
+	q := handshake.Question{Cluster: v.Cluster.EtcdCluster, ClusterDomain: o.Options.Render.ClusterDomain, Secrets: g.secrets, Now: o.Now()}
+	for _, p := range g.pods {
+		q.Members = append(q.Members, handshake.Member{Name: p.Name, IP: p.Status.PodIP, Host: naming.MemberHost(q.Cluster, p.Name)})
+	}
+	g.shown = o.Shake(ctx, q)
+	return o.describe(g)
 }
 
 // certificateCheck is what was found in one version of a cluster's Secrets.

@@ -29,6 +29,7 @@ func (o *Observer) describe(g gathered) (*View, error) {
 	v.describeLeftovers(g.made)
 	v.describeCertificates(o.checkCertificates(v.Cluster, g.secrets))
 	v.describeSet(g)
+	v.describeTrust(g)
 	v.describeEvictions(g, o.Now())
 	v.describeDamage(g)
 	v.describePlaces(g.shut, g.foreseen)
@@ -60,7 +61,7 @@ func (o *Observer) describeDesired(v *View) state.Desired {
 	c := v.Cluster
 	d := state.Desired{
 		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Commit: c.Commit, Owner: o.Options.Owner,
-		Spec: c.Spec, SpecHash: schema.SpecHash(c.Spec), Template: v.Manifests.TemplateHash,
+		Spec: c.Spec, SpecHash: schema.SpecHash(c.Spec), Template: v.Manifests.TemplateHash, Trust: v.Trust.Trust,
 		BackupURL: c.BackupURL(o.Options.BackupURL), Problems: c.Problems, Restore: restoreRequest(cmp.Or(c.Restore, v.gathered.restore), v.gathered.chosen),
 	}
 	if n := len(v.waypoints); n > 1 {

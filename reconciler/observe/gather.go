@@ -57,6 +57,8 @@ type gathered struct {
 	refusal *state.PodRefusal
 	// rigid is why volumes of a StorageClass cannot grow, by class, where one should.
 	rigid map[string]string
+	// shown is what the members did in handshakes, while the authorities change.
+	shown []state.Handshake
 	// endpoints are how the members were reached, and rounds what they answered.
 	endpoints []etcd.Endpoint
 	rounds    []state.Round

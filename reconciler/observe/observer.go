@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/handshake"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/manifests"
@@ -38,6 +39,9 @@ type Observer struct {
 	// Choose finds the backup that a restore would begin with now, so that a plan names
 	// it. Nil where no store may be asked: then it is chosen when the restore begins.
 	Choose func(ctx context.Context, c desired.Cluster, now time.Time) (state.Chosen, error)
+	// Shake asks members by TLS whom they trust, while the authorities change. Nil where the
+	// members' pods cannot be reached directly: then a plan cannot say whether they do.
+	Shake func(ctx context.Context, q handshake.Question) []state.Handshake
 
 	drifts drift.Cache
 	// read is the last reading of each cluster's record, rendered its last rendering, and
@@ -78,6 +82,9 @@ func (o *Observer) Observe(ctx context.Context, c desired.Cluster) (*View, error
 	v, err := o.describe(g)
 	if err == nil {
 		v, err = o.foresee(ctx, v)
+	}
+	if err == nil {
+		v, err = o.shake(ctx, v)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)

@@ -13,6 +13,7 @@ func (o *Observer) render(v *View) error {
 		return nil
 	}
 	with := o.Options.Render
+	with.Trust = v.Trust.Trust
 	with.Partition = v.Cluster.Spec.Replicas
 	if v.Set != nil {
 		with.Partition, with.Claims = Partition(v.Set), ClaimTemplateOf(v.Set)
@@ -43,7 +44,7 @@ type rendering struct {
 
 // wanted is all that a rendering depends on besides the daemon's options.
 type wanted struct {
-	digest, guardImage, version, claimPrefix string
+	digest, guardImage, version, claimPrefix, trust string
 	// claimSize and claimClass are those of the live StatefulSet's claims; no class is
 	// another one than the empty class.
 	claimSize, claimClass string
@@ -56,7 +57,7 @@ type wanted struct {
 func wantedOf(v *View, with manifests.Options) wanted {
 	due := v.due()
 	w := wanted{
-		digest: v.Cluster.Digest, guardImage: with.GuardImage, version: due.Version, claimPrefix: with.ClaimPrefix, flush: due.Flush,
+		digest: v.Cluster.Digest, guardImage: with.GuardImage, version: due.Version, claimPrefix: with.ClaimPrefix, trust: with.Trust, flush: due.Flush,
 		partition: with.Partition, pods: with.PodCount(v.Cluster.EtcdCluster), disruptions: -1,
 	}
 	if with.Disruptions != nil {

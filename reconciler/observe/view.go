@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/trust"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -31,6 +32,8 @@ type View struct {
 	Endpoints []etcd.Endpoint
 	// Expiry is when the first certificate expires.
 	Expiry time.Time
+	// Trust is what a change of the authorities is at.
+	Trust trust.Aim
 	// Drifts are how objects differ, for those that exist.
 	Drifts map[ObjectName]drift.Drift
 	// waypoints are the rolls that are left until what Git says.

@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/trust"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -24,7 +25,7 @@ const (
 // aim finds out at which stop the cluster is, and
 // renders the state at that stop. Most changes have one stop.
 func (o *Observer) aim(v *View) error {
-	v.waypoints = nil
+	v.waypoints, v.Trust = nil, trust.Of(v.Cluster.Spec.TLS, v.Observed, o.Now())
 	if len(v.Cluster.Problems) == 0 {
 		v.waypoints = situation.Waypoints(v.Cluster.Spec, v.Observed)
 	}
@@ -75,7 +76,7 @@ func (v *View) clusterAt(stop state.Waypoint) schema.EtcdCluster {
 // release, another one in between may not know: there it is left out.
 func (v *View) optionsAt(stop state.Waypoint, o manifests.Options) manifests.Options {
 	o.Passing = stop.Version != v.Cluster.Spec.Version
-	o.ClaimPrefix = v.Record.Claims()
+	o.ClaimPrefix, o.Trust = v.Record.Claims(), v.Trust.Trust
 	return o
 }
 

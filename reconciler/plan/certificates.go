@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/rotation"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/schema"
@@ -13,6 +14,7 @@ import (
 // certificates issues what is missing, renews what grows old, and holds on what is wrong.
 func certificates(s *situation.Situation) verdict.Verdict {
 	c := s.Observed.Certificates
+	gone := rotation.Gone(s)
 	switch {
 	case len(c.Problems) > 0:
 		return verdict.Unhealthy("certificates: "+strings.Join(c.Problems, "; "),
@@ -21,6 +23,8 @@ func certificates(s *situation.Situation) verdict.Verdict {
 		return verdict.Pass()
 	case len(c.Missing) > 0:
 		return verdict.Do(action.IssueCertificates{Secrets: c.Missing}, "members and clients identify themselves with certificates; missing: "+strings.Join(c.Missing, ", "))
+	case gone != "":
+		return verdict.Do(action.PublishTrust{Secret: gone}, "members mount it, and none of them starts without it")
 	case len(c.MissingSANs) > 0:
 		return verdict.Do(action.ReissueCertificates{Secrets: c.MissingSANs},
 			"they were issued for fewer members than Git wants; the same authority signs, and members load a certificate when they need it")
@@ -58,7 +62,7 @@ func expiry(s *situation.Situation) verdict.Verdict {
 	}
 	do := "replace the content of that Secret; members load a new certificate when they need it, without a restart"
 	if s.Desired.Spec.TLS.Mode == schema.TLSManaged {
-		do = "restore a backup into a cluster of another name before then: it gets a new authority"
+		do = "check what keeps quorate from making new authorities, which it does from two thirds of their life on; spec.tls.rotate with a new word asks for it, too"
 	}
 	return verdict.Unhealthy("the certificate in the Secret "+c.Ending+" expires on "+c.Ends.UTC().Format(time.DateOnly)+", and quorate cannot renew it", do).Again(verdict.Rarely)
 }

@@ -62,6 +62,6 @@ func TestExpiry(t *testing.T) {
 		{name: "without certificates there is none to expire"},
 		{name: "148: before its last sixth there is time enough", change: ending(schema.TLSSecrets, time.Hour, time.Second)},
 		{name: "148: a person's is reported from then on", change: ending(schema.TLSSecrets, 24*time.Hour, 0), want: "Unhealthy: the certificate in the Secret orders-ca expires on 2026-03-02, and quorate cannot renew it; replace the content of that Secret"},
-		{name: "148: and so is an authority of quorate's", change: ending(schema.TLSManaged, time.Hour, -time.Hour), want: "Unhealthy: the certificate in the Secret orders-ca expires on 2026-03-01, and quorate cannot renew it; restore a backup into a cluster of another name"},
+		{name: "148: and so is an authority of quorate's", change: ending(schema.TLSManaged, time.Hour, -time.Hour), want: "Unhealthy: the certificate in the Secret orders-ca expires on 2026-03-01, and quorate cannot renew it; check what keeps quorate from making new authorities"},
 	})
 }

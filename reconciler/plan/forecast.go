@@ -63,7 +63,11 @@ func awaited(s *situation.Situation, h decision.Hold) *situation.Situation {
 	if h.Awaits == decision.AwaitsFleet {
 		c.Observed.Fleet = state.Fleet{}
 	}
+	if h.Awaits == decision.AwaitsClients {
+		outlook.Prove(c)
+	}
 	outlook.Settle(c)
+	outlook.Retrust(c)
 	c.Aim()
 	outlook.ShareEvictions(s, c)
 	return c
@@ -73,6 +77,7 @@ func awaited(s *situation.Situation, h decision.Hold) *situation.Situation {
 func after(s *situation.Situation, a action.Action) *situation.Situation {
 	c := outlook.Clone(s)
 	a.After(c)
+	outlook.Retrust(c)
 	c.Aim()
 	outlook.ShareEvictions(s, c)
 	return c

@@ -4,6 +4,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/recovery"
+	"github.com/quorate/quorate/reconciler/plan/rotation"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/times"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
@@ -71,6 +72,7 @@ type rule struct {
 //	admit         clients come to a restored cluster when all members have joined              I7 I8
 //	defragment    databases are defragmented one at a time, on safe releases only             I23 I26
 //	applied       what was applied is recorded                                                 I13
+//	rotation      authorities change in phases, while each member trusts what all others show    I22
 //	expiry        what only a person can mend of certificates is reported                      I22
 func table() []rule {
 	return []rule{
@@ -125,6 +127,7 @@ func table() []rule {
 		{"admit", admit},
 		{"defragment", defragment},
 		{"applied", applied},
+		{"rotation", rotation.Run},
 		{"expiry", expiry},
 	}
 }

@@ -34,7 +34,8 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 //	              what for and age; stored is its URL), born (unless it is the applied line), nudged
 //	              (template, age, and how often each had saved its state),
 //	              downgrade (line and age); no section is no record
-//	certificates  missing, problem, due, ending and ends; client (a Secret and why)
+//	certificates  missing, problem, due, ending and ends; client (a Secret and why);
+//	              authorities is the age of those of ten years
 //	objects       kind name state detail, and how much longer somebody else's
 //	              changes are left alone (fight); no section is one Service in sync
 //	volumes       a row each, sizes in Gi; the capacity is the size, and it holds what
@@ -124,13 +125,13 @@ func vocabulary() map[string]string {
 	return map[string]string{
 		"desired": "version template spec replicas soak mode backup backup-url problems window state quota " +
 			"repair repair-after removed-volumes deletion-volumes deletion-backup storage class-change defragmentation " +
-			"owner take-over wave recovery image " +
+			"owner take-over wave recovery image rotate " +
 			"path stops restore chosen unclear none",
 		"record": "cluster members applied backup roll-backup problem " +
 			"joining leaving replacing retired failed hibernated deleted founders " +
 			"owner recovering recovered refused stored restored claims " +
 			"born flushed nudged downgrade settings compacted defragmented seen",
-		"certificates": "missing problem due ending ends client",
+		"certificates": "missing problem due ending ends client authorities",
 		"fleet":        "limit state name wave since broken why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds keeps size capacity class terminating bound growing rigid trouble created going finalizers",
 		"set":     "template current replicas partition settled immutable claims terminating going finalizers scaled-by status changed refused refused-pods refused-last",
@@ -248,6 +249,7 @@ func (a archive) desired(t *testing.T) state.Desired {
 		d.Spec.Etcd.QuotaBackendBytes = new(resource.MustParse(s["quota"]))
 	}
 	d.Spec.TakeOver, d.Spec.Upgrade.Wave = s["take-over"], number[int32](t, s, "wave", 0)
+	d.Spec.TLS.Rotate = s["rotate"]
 	d.Owner.Source, d.Owner.Instance, _ = strings.Cut(s["owner"], "#")
 	d.Spec.Upgrade.Path = schema.UpgradePath(s["path"])
 	for _, stop := range strings.Fields(s["stops"]) {
@@ -341,6 +343,9 @@ func (a archive) observeObjects(t *testing.T, o *state.Observed) {
 	o.Certificates = state.Certificates{Missing: list(s["missing"]), Problems: list(s["problem"]), Due: list(s["due"]), Ending: s["ending"]}
 	if left, err := time.ParseDuration(s["ends"]); err == nil {
 		o.Certificates.Ends, o.Certificates.Notice = noon.Add(left), noon
+	}
+	if age, err := time.ParseDuration(s["authorities"]); err == nil {
+		o.Certificates.Rotation = authoritiesOf(age)
 	}
 	if secret, why, ok := strings.Cut(s["client"], " "); ok {
 		o.Certificates.Clients = []state.ClientCertificate{{Secret: secret, Why: why}}

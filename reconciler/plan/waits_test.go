@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/recovery"
+	"github.com/quorate/quorate/reconciler/plan/rotation"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	planvolumes "github.com/quorate/quorate/reconciler/plan/volumes"
@@ -185,6 +186,8 @@ func waitingCases() []awaitedCase {
 		{eval: window, change: with(commit(newVersion), backedUp(0), closed), later: 135 * time.Hour},
 		{eval: objects.Fight, change: with(fought("Service", time.Minute), func(s *situation.Situation) { s.Observed.Objects[0].ChangedAt = noon.Add(-time.Minute) })},
 		{eval: objects.Drift, change: goingSet},
+		{eval: rotation.Run, change: trustingBoth(time.Hour)},
+		{eval: rotation.Run, change: trustingBoth(24*time.Hour + time.Minute)},
 	}
 }
 

@@ -52,6 +52,7 @@ func outside() map[string]string {
 		"replace the Secrets named here":                                certs,
 		"delete or rename the Secret":                                   "no world has applications with certificates: reconciler/plan/certificates_test.go",
 		"cannot renew it":                                               certs,
+		"check that quorate reaches the ports 2379 and 2380":            "members of the world of certificates show at last what they should: reconciler/plan/certworld_test.go",
 		"s.AskController()":                                             controls,
 		"s.Unblock(":                                                    controls,
 		"is replaced by a new member as soon as the others are healthy": repaired,

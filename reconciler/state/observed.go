@@ -23,6 +23,8 @@ type Desired struct {
 	SpecHash string
 	// Template is the hash of the pod template that the spec renders to.
 	Template string
+	// Trust is the Secret with what members trust that the template mounts, "" for none.
+	Trust string
 	// Waypoints are the rolls until there as Stops lists them, with their
 	// templates; empty where there is one roll only.
 	Waypoints []Waypoint
@@ -305,6 +307,8 @@ type Certificates struct {
 	// phrases on Secrets of these names that are not quorate's to write.
 	Clients        []ClientCertificate
 	ForeignClients []string
+	// Rotation is how far a change of the authorities is; nil where quorate issues nothing.
+	Rotation *Rotation
 }
 
 // ClientCertificate is the Secret of an application whose certificate is to be issued, and

@@ -71,6 +71,8 @@ func badDocuments() []badDocument {
 		{cluster, "142 taken over without a number", "", "  takeOver: \"/srv/git@main#default\"\n"},
 		{cluster, "13 bad duration", "", "  upgrade: {soak: 10}\n"},
 		{cluster, "13 duration without unit", "", "  upgrade: {soak: \"10\"}\n"},
+		{cluster, "560 no word", "", "  tls: {rotate: \"2026 12\"}\n"},
+		{cluster, "560 a number for a word", "", "  tls: {rotate: 2026}\n"},
 		{cluster, "13 negative duration", "", "  upgrade: {soak: -10s}\n"},
 		{cluster, "3 version missing", "  version: \"3.6.16\"\n", ""},
 		{cluster, "4 version as a number", `"3.6.16"`, "3.6"},

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -33,13 +34,13 @@ const (
 // Service, with the Secret NAME-client. A cluster without that Secret is dialled in
 // clear text. Like a name in DNS, that of the Service is resolved whenever a
 // connection is made. The caller closes the client.
-func (c *Cluster) Dial(ctx context.Context, namespace, name string) (*clientv3.Client, error) {
-	return c.DialAs(ctx, namespace, name, "", "")
+func (c *Cluster) Dial(ctx context.Context, namespace, name string, options ...func(*clientv3.Config)) (*clientv3.Client, error) {
+	return c.DialAs(ctx, namespace, name, "", "", options...)
 }
 
 // DialAs is Dial as a user of etcd's, rather than as the one whose name is in the
 // certificate.
-func (c *Cluster) DialAs(ctx context.Context, namespace, name, user, password string) (*clientv3.Client, error) {
+func (c *Cluster) DialAs(ctx context.Context, namespace, name, user, password string, options ...func(*clientv3.Config)) (*clientv3.Client, error) {
 	service := naming.ClientService(name)
 	lookup := func(ctx context.Context) (string, error) {
 		s, err := c.Client.CoreV1().Services(namespace).Get(ctx, service, metav1.GetOptions{})
@@ -55,9 +56,9 @@ func (c *Cluster) DialAs(ctx context.Context, namespace, name, user, password st
 	if err := c.reach(ctx, service, address); err != nil {
 		return nil, err
 	}
-	return c.dialHost(ctx, namespace, name, lookup, service+"."+namespace+".svc", func(config *clientv3.Config) {
+	return c.dialHost(ctx, namespace, name, lookup, service+"."+namespace+".svc", append(options, func(config *clientv3.Config) {
 		config.Username, config.Password = user, password
-	})
+	})...)
 }
 
 // reach makes the one thing clear that a client would only time out on. A Service
@@ -268,4 +269,35 @@ func podNamed(pods []corev1.Pod, name string) *corev1.Pod {
 		}
 	}
 	return nil
+}
+
+// Rereading has a client read its Secret NAME-client at each handshake, as one does whose
+// files a kubelet keeps: what it shows, and whom it trusts.
+func (c *Cluster) Rereading(namespace, name string) func(*clientv3.Config) {
+	now := func(host string) (*tls.Config, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+		defer cancel()
+		return c.clientTLS(ctx, namespace, name, host)
+	}
+	return func(config *clientv3.Config) {
+		host := config.TLS.ServerName
+		config.TLS = &tls.Config{
+			ServerName: host, MinVersion: tls.VersionTLS12,
+			InsecureSkipVerify: true, // VerifyConnection does, by whom is trusted then
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				read, err := now(host)
+				if err != nil {
+					return nil, err
+				}
+				return &read.Certificates[0], nil
+			},
+			VerifyConnection: func(shown tls.ConnectionState) error {
+				read, err := now(host)
+				if err == nil {
+					_, err = shown.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: read.RootCAs, DNSName: host})
+				}
+				return err
+			},
+		}
+	}
 }

@@ -32,10 +32,18 @@ func (StartRoll) Disruptive() bool { return false }
 // After implements Action.
 func (a StartRoll) After(s *situation.Situation) {
 	s.Observed.Set.Template, s.Observed.Set.Version, s.Observed.Set.Partition = a.Template, a.To, a.Partition
+	if r := s.Observed.Certificates.Rotation; r != nil {
+		r.Set = s.Desired.Trust
+	}
 }
 
 // Undo implements Action.
-func (StartRoll) Undo(*situation.Situation) Undo { return anytime("") }
+func (StartRoll) Undo(s *situation.Situation) Undo {
+	if r := s.Observed.Certificates.Rotation; r != nil && len(r.Next) > 0 && s.Desired.Trust == r.New {
+		return final("members trust the next authorities alone from then on; a new word of spec.tls.rotate makes others")
+	}
+	return anytime("")
+}
 
 // MoveLeader moves the leadership away from a member that is about to stop.
 type MoveLeader struct {

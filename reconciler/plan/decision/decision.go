@@ -120,6 +120,8 @@ const (
 	AwaitsWindow awaits = iota + 1
 	// AwaitsFleet is for other clusters.
 	AwaitsFleet
+	// AwaitsClients is for clients, and members, to take up what they are to trust or to show.
+	AwaitsClients
 )
 
 // String is the hold on one line.

@@ -4,10 +4,12 @@ package outlook
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/trust"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -26,7 +28,39 @@ func Clone(s *situation.Situation) *situation.Situation {
 		set := *s.Observed.Set
 		c.Observed.Set = &set
 	}
+	if s.Observed.Certificates.Rotation != nil {
+		rotation := *s.Observed.Certificates.Rotation
+		rotation.Trusts, rotation.Leaves = maps.Clone(rotation.Trusts), slices.Clone(rotation.Leaves)
+		c.Observed.Certificates.Rotation = &rotation
+	}
 	return &c
+}
+
+// Retrust has the members' template mount what members are to trust by now. What it would be is
+// not known before.
+func Retrust(s *situation.Situation) {
+	if a := trust.Of(s.Git.Spec.TLS, s.Observed, s.Now); a.Trust != s.Git.Trust {
+		s.Git.Trust, s.Git.Template = a.Trust, "(trusting "+a.Trust+")"
+	}
+}
+
+// Prove has the time come until which a change of the authorities waits, and every member show
+// what is asked of it.
+func Prove(s *situation.Situation) {
+	a, r := trust.Of(s.Git.Spec.TLS, s.Observed, s.Now), s.Observed.Certificates.Rotation
+	if a.Until.After(s.Now) {
+		s.Now = a.Until
+	}
+	by := state.ByPresent
+	if a.Phase == trust.Settle {
+		by = a.Keep
+	}
+	r.Shown = nil
+	for _, p := range s.Observed.Pods {
+		for _, port := range []string{"client", "peer"} {
+			r.Shown = append(r.Shown, state.Handshake{Member: p.Name, Port: port, By: by})
+		}
+	}
 }
 
 // ReplacePod lets the StatefulSet recreate the pod of an ordinal.

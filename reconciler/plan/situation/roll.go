@@ -67,5 +67,6 @@ func (s *Situation) Settings() string {
 	spec.Storage.RemovedVolumes, spec.TakeOver, spec.Recovery = "", "", schema.RecoverySpec{}
 	spec.Backup, spec.Upgrade, spec.Maintenance, spec.Repair = schema.BackupSpec{}, schema.UpgradeSpec{}, nil, schema.RepairSpec{}
 	spec.Storage, spec.Defragmentation, spec.Drift = schema.StorageSpec{}, schema.DefragmentationSpec{}, schema.DriftSpec{}
+	spec.TLS.Rotate, spec.TLS.Lifetimes, spec.TLS.Overlap = "", schema.TLSLifetimes{}, nil
 	return schema.SpecHash(spec)
 }

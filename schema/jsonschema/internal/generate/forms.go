@@ -46,6 +46,7 @@ func forms() map[string]form {
 		"template":    {pattern: `^(s3|gs|azblob|file)://[^?#]*\{\{-?\s*\.UID\s*-?\}\}[^#]*$`, longest: 2048, remedy: "Write s3://, gs://, azblob:// or file:/// and a path that contains {{ .UID }}."},
 		"objectURL":   {pattern: `^(s3|gs|azblob|file)://([^#{]|\{[^#{])+$`, longest: 2048, remedy: "Write s3://, gs://, azblob:// or file:/// and the path of one backup."},
 		"clusterURL":  {pattern: `^https?://(\[[0-9A-Fa-f:.]+\]|[^\s/@?#:]+):[0-9]+/?$`, remedy: "Write a client URL such as https://etcd.example.com:2379."},
+		"word":        {pattern: `^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`, remedy: `Write a word such as "2026-12".`},
 		"clusterID":   {pattern: `^[1-9a-f][0-9a-f]{0,15}$`, remedy: `Write the ID in hexadecimal and in quotes, such as "c0db8ad50b63ff47".`},
 		"recipient":   {pattern: `^age1[02-9ac-hj-np-z]{58}$`, remedy: "Write the public key of an age key pair, age1…."},
 		"owner":       {pattern: `^[^\s#][^\n\r]*#` + label + `/[1-9][0-9]*$`, longest: 1024, remedy: "Copy the owner from the hold, such as https://git.example.com/etcd.git@main:clusters#default/1."},

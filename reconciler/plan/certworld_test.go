@@ -1,0 +1,502 @@
+package plan
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/certs"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/trust"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// certWorld is a cluster of three members as far as certificates go: real ones, in Secrets. What a
+// member trusts it has read when it started; what it shows is what its kubelet has brought into its
+// pod; a client takes up what its Secret says at some time within the overlap.
+type certWorld struct {
+	c       schema.EtcdCluster
+	now     time.Time
+	secrets map[string]*corev1.Secret
+	pods    [3]certPod
+	leader  int32
+	// trust is what the template mounts, and current what that of the last finished roll does.
+	trust, current string
+	partition      int32
+	applied        string
+	client         certClient
+	pools          map[string]*x509.CertPool
+	parsed         map[string]*x509.Certificate
+	// doctor spoils what quorate sees.
+	doctor func(*state.Observed)
+	random *rand.Rand
+	// brisk: quorate passes many times before a kubelet takes anything up.
+	brisk bool
+	trace []string
+}
+
+// certPod is a pod, and the member in it.
+type certPod struct {
+	trust string
+	// server and peer are the Secrets as its kubelet has mounted them.
+	server, peer   *corev1.Secret
+	synced         time.Time
+	clients, peers []byte
+}
+
+// certClient is a client of the cluster, with its Secret as it has read it.
+type certClient struct {
+	secret *corev1.Secret
+	// due is when it reads its Secret again, once that has changed.
+	due time.Time
+}
+
+// kubeletDelay is how long a kubelet takes at most to bring a changed Secret into a pod.
+const kubeletDelay = 2 * time.Minute
+
+func newCertWorld(overlap time.Duration, seed uint64) *certWorld {
+	w := &certWorld{
+		now: noon, partition: 3, leader: 2, secrets: map[string]*corev1.Secret{}, pools: map[string]*x509.CertPool{}, parsed: map[string]*x509.Certificate{},
+		random: rand.New(rand.NewPCG(seed, 0)), applied: "/",
+	}
+	w.c.Metadata = schema.Metadata{Name: "orders", Namespace: "db"}
+	w.c.Spec = schema.ClusterSpec{Version: oldVersion, Replicas: 3}
+	w.c.Spec.TLS = schema.TLSSpec{Mode: schema.TLSManaged, Overlap: &metav1.Duration{Duration: overlap}}
+	w.c.Spec.TLS.Lifetimes.Certificate = &metav1.Duration{Duration: 30 * 24 * time.Hour}
+	made, err := certs.Issue(w.c, "cluster.local", nil, w.now)
+	if err != nil {
+		panic(err)
+	}
+	w.write(made...)
+	for i := range w.pods {
+		w.start(i)
+	}
+	w.client.secret = w.secrets["orders-client"]
+	return w
+}
+
+// write writes Secrets, and has the client read its own within the overlap.
+func (w *certWorld) write(all ...*corev1.Secret) {
+	for _, s := range all {
+		s = s.DeepCopy()
+		if s.CreationTimestamp.IsZero() {
+			s.CreationTimestamp = metav1.NewTime(w.now)
+		}
+		w.secrets[s.Name] = s
+		if s.Name == "orders-client" && w.client.due.IsZero() && w.client.secret != nil {
+			w.client.due = w.now.Add(time.Duration(w.random.Int64N(int64(w.c.Spec.TLS.OverlapTime()) + 1)))
+		}
+	}
+}
+
+// start makes a new pod: its kubelet mounts what there is, and the member reads what it trusts.
+func (w *certWorld) start(i int) {
+	p := certPod{trust: w.trust, synced: w.now, server: w.secrets["orders-server"], peer: w.secrets["orders-peer"]}
+	if int32(i) < w.partition {
+		p.trust = w.current
+	}
+	w.pods[i] = p
+	w.boot(i)
+}
+
+// boot starts the member in its pod, which reads what it trusts.
+func (w *certWorld) boot(i int) {
+	p := &w.pods[i]
+	p.clients, p.peers = p.server.Data["ca.crt"], p.peer.Data["ca.crt"]
+	if p.trust != "" {
+		p.clients, p.peers = w.secrets[p.trust].Data[naming.TrustedClientsKey], w.secrets[p.trust].Data[naming.TrustedPeersKey]
+	}
+}
+
+// trusts reports whether certificates trust what a Secret holds.
+func (w *certWorld) trusts(roots []byte, shown *corev1.Secret) bool {
+	pool := w.pools[string(roots)]
+	if pool == nil {
+		pool = x509.NewCertPool()
+		pool.AppendCertsFromPEM(roots)
+		w.pools[string(roots)] = pool
+	}
+	_, err := w.leaf(shown).Verify(x509.VerifyOptions{Roots: pool, CurrentTime: w.now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	return err == nil
+}
+
+func (w *certWorld) leaf(s *corev1.Secret) *x509.Certificate {
+	text := s.Data[corev1.TLSCertKey]
+	if w.parsed[string(text)] == nil {
+		block, _ := pem.Decode(text)
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			panic(err)
+		}
+		w.parsed[string(text)] = cert
+	}
+	return w.parsed[string(text)]
+}
+
+// judge wants each member to trust what every other one and every client shows, and clients what
+// members show: I22.
+func (w *certWorld) judge() string {
+	for i := range w.pods {
+		for j := range w.pods {
+			if !w.trusts(w.pods[j].peers, w.pods[i].peer) {
+				return fmt.Sprintf("I22: member %d does not trust what member %d shows", j, i)
+			}
+		}
+		for who, secret := range map[string]*corev1.Secret{"a client": w.client.secret, "quorate": w.secrets["orders-client"]} {
+			if !w.trusts(w.pods[i].clients, secret) {
+				return fmt.Sprintf("I22: member %d does not trust what %s shows", i, who)
+			}
+			if !w.trusts(secret.Data["ca.crt"], w.pods[i].server) {
+				return fmt.Sprintf("I22: %s does not trust what member %d shows", who, i)
+			}
+		}
+	}
+	return ""
+}
+
+// happens lets time go by: kubelets and clients take up what has changed, and a member may crash.
+func (w *certWorld) happens(by time.Duration) {
+	w.now = w.now.Add(by)
+	for i := range w.pods {
+		p := &w.pods[i]
+		if changed := p.server != w.secrets["orders-server"] || p.peer != w.secrets["orders-peer"]; !changed {
+			p.synced = w.now
+		} else if w.now.Sub(p.synced) >= kubeletDelay || w.random.IntN(4) == 0 && !w.brisk {
+			p.server, p.peer, p.synced = w.secrets["orders-server"], w.secrets["orders-peer"], w.now
+		}
+	}
+	if !w.client.due.IsZero() && !w.now.Before(w.client.due) {
+		w.client = certClient{secret: w.secrets["orders-client"]}
+	}
+	if w.random.IntN(8) == 0 {
+		i := w.random.IntN(3)
+		w.trace = append(w.trace, fmt.Sprintf("member %d crashes", i))
+		w.boot(i)
+	}
+}
+
+// observed is what quorate sees.
+func (w *certWorld) observed() (state.Desired, state.Observed) {
+	s := healthy(3)
+	s.Desired.Spec.TLS = w.c.Spec.TLS
+	status := certs.Check(w.c, "cluster.local", w.secrets, w.now)
+	o := s.Observed
+	o.Certificates = state.Certificates{Missing: status.Missing, Problems: status.Problems, MissingSANs: status.MissingSANs, Due: status.Due, Rotation: status.Rotation}
+	r := o.Certificates.Rotation
+	o.Set.Template, o.Set.CurrentTemplate, o.Set.Partition, r.Set = "t-"+w.trust, "t-"+w.current, w.partition, w.trust
+	for i := range o.Pods {
+		p := &w.pods[o.Pods[i].Ordinal]
+		o.Pods[i].Template = "t-" + p.trust
+		o.Pods[i].Created, o.Pods[i].ReadySince = w.now.Add(-time.Hour), w.now.Add(-time.Hour)
+		if p.trust != "" && !slices.Contains(r.Mounted, p.trust) {
+			r.Mounted = append(r.Mounted, p.trust)
+		}
+	}
+	if len(r.Next) > 0 {
+		r.Shown = w.handshakes()
+	}
+	for i := range o.Rounds {
+		o.Rounds[i].At = w.now.Add(time.Duration(i-1) * time.Second)
+		for m := range o.Rounds[i].Members {
+			o.Rounds[i].Members[m].Leader = fmt.Sprintf("m%d", w.leader)
+		}
+	}
+	if w.doctor != nil {
+		w.doctor(&o)
+	}
+	d := s.Desired
+	d.SpecHash = "/" + w.c.Spec.TLS.Rotate
+	o.Record.Applied = &state.Applied{SpecHash: w.applied, Version: oldVersion}
+	d.Trust = trust.Of(d.Spec.TLS, o, w.now).Trust
+	d.Template = "t-" + d.Trust
+	return d, o
+}
+
+// handshakes are what each member does on each port, asked with a certificate of each authority.
+func (w *certWorld) handshakes() (all []state.Handshake) {
+	for _, peers := range []bool{false, true} {
+		asks := map[state.Signer]*corev1.Secret{}
+		for _, by := range []state.Signer{state.ByPresent, state.ByNext} {
+			if s, err := certs.Throwaway(w.c, "cluster.local", w.secrets, peers, by, w.now); err == nil {
+				asks[by] = s
+			}
+		}
+		for i := range w.pods {
+			h := state.Handshake{Member: naming.Member("orders", int32(i)), Port: "client", Refuses: map[state.Signer]string{}}
+			roots, mine := w.pods[i].clients, w.pods[i].server
+			if peers {
+				h.Port, roots, mine = "peer", w.pods[i].peers, w.pods[i].peer
+			}
+			for by, s := range asks {
+				if !w.trusts(roots, s) {
+					h.Refuses[by] = "unknown authority"
+				}
+			}
+			h.By = certs.SignerOf(w.c, "cluster.local", w.secrets, peers, w.leaf(mine))
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// pass is one pass of quorate, which may be killed between any two of its calls.
+func (w *certWorld) pass() (quiet bool) {
+	d, o := w.observed()
+	p := Decide(d, o, w.now)
+	switch {
+	case p.Hold != nil:
+		if text := p.Hold.String(); w.trace[len(w.trace)-1] != text {
+			w.trace = append(w.trace, text)
+		}
+		return false
+	case len(p.Steps) == 0:
+		return true
+	}
+	w.trace = append(w.trace, w.now.Format(time.DateTime)+" "+p.Steps[0].String())
+	calls := w.calls(d, p.Steps[0].Action)
+	if w.random.IntN(3) == 0 {
+		calls = calls[:w.random.IntN(len(calls)+1)]
+		w.trace = append(w.trace, fmt.Sprintf("  and is killed after %d calls", len(calls)))
+	}
+	for _, call := range calls {
+		call()
+	}
+	return false
+}
+
+// calls are those that the executor makes for an action, in its order.
+func (w *certWorld) calls(d state.Desired, act action.Action) (calls []func()) {
+	writes := func(all []*corev1.Secret) {
+		for _, s := range all {
+			calls = append(calls, func() { w.write(s) })
+		}
+	}
+	removes := func(name string) { calls = append(calls, func() { delete(w.secrets, name) }) }
+	must := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	switch a := act.(type) {
+	case action.MakeAuthorities:
+		made, err := certs.NextAuthorities(w.c, "cluster.local", w.secrets, w.now)
+		must(err)
+		writes(made)
+	case action.PublishTrust:
+		trusted, err := certs.Trust(w.c, "cluster.local", w.secrets, a.Secret)
+		must(err)
+		if a.Bundle != "" {
+			writes(certs.Bundles(w.c, "cluster.local", w.secrets, a.Bundle))
+		}
+		if w.secrets[a.Secret] == nil {
+			writes([]*corev1.Secret{trusted})
+		}
+	case action.SwitchCertificates:
+		issued, err := certs.IssueBy(w.c, "cluster.local", w.secrets, a.By, w.now)
+		must(err)
+		if a.Against != "" {
+			removes(a.Against)
+		}
+		writes(issued)
+	case action.RetireAuthorities:
+		update, create, remove := certs.Retire(w.c, "cluster.local", w.secrets, a.Keep)
+		writes(slices.Concat(update, create))
+		for _, name := range slices.Sorted(maps.Keys(w.secrets)) {
+			if naming.IsTrust("orders", name) && name != a.Trust {
+				remove = append(remove, name)
+			}
+		}
+		for _, name := range remove {
+			removes(name)
+		}
+	case action.RenewCertificates:
+		for _, name := range a.Secrets {
+			issued, err := certs.Reissue(w.c, "cluster.local", name, w.secrets, w.now)
+			must(err)
+			writes([]*corev1.Secret{issued})
+		}
+	case action.StartRoll:
+		calls = append(calls, func() { w.trust, w.partition = d.Trust, a.Partition })
+	case action.MoveLeader:
+		calls = append(calls, func() { w.leader = naming.Ordinal(a.To) })
+	case action.RestartMember:
+		calls = append(calls, func() {
+			w.partition = a.Partition
+			for i := 2; i >= int(a.Partition); i-- {
+				if w.pods[i].trust != w.trust {
+					w.start(i)
+				}
+			}
+			if !slices.ContainsFunc(w.pods[:], func(p certPod) bool { return p.trust != w.trust }) {
+				w.current = w.trust
+			}
+		})
+	case action.EndRoll:
+		calls = append(calls, func() { w.partition = a.Replicas })
+	case action.RecordApplied:
+		calls = append(calls, func() { w.applied = a.SpecHash })
+	default:
+		panic(fmt.Sprintf("the world does not know %T", act))
+	}
+	return calls
+}
+
+// play lets a word be asked for, and others after it, and all come to rest. It returns what was
+// broken, or "".
+func (w *certWorld) play(events int) string {
+	words := []string{"2026-12", "", "2027-01", "2026-12"}
+	for n := range events {
+		if n == 0 || w.random.IntN(60) == 0 {
+			w.c.Spec.TLS.Rotate = words[w.random.IntN(len(words))]
+			w.trace = append(w.trace, fmt.Sprintf("Git asks for %q", w.c.Spec.TLS.Rotate))
+		}
+		by := []time.Duration{time.Second, 20 * time.Second, time.Minute, 5 * time.Minute, time.Hour, 40 * time.Hour}[w.random.IntN(6)]
+		if w.brisk {
+			by = min(by, 2*time.Second)
+		}
+		w.happens(by)
+		if broken := w.judge(); broken != "" {
+			return broken
+		}
+		if w.random.IntN(4) > 0 {
+			w.pass()
+			if broken := w.judge(); broken != "" {
+				return broken
+			}
+		}
+	}
+	w.trace = append(w.trace, "nothing is asked for any more")
+	for range 400 {
+		w.happens(time.Hour)
+		quiet := w.pass()
+		if broken := w.judge(); broken != "" {
+			return broken
+		}
+		if quiet {
+			return w.unsatisfied()
+		}
+	}
+	return "liveness: no rest"
+}
+
+// unsatisfied is in what the cluster at rest is not as Git says, or "".
+func (w *certWorld) unsatisfied() string {
+	_, o := w.observed()
+	r := o.Certificates.Rotation
+	word := w.c.Spec.TLS.Rotate
+	switch {
+	case word != "" && r.Word != word:
+		return fmt.Sprintf("liveness: at rest with authorities of %q, and Git asks for %q", r.Word, word)
+	case len(r.Next) > 0:
+		return "liveness: at rest in the midst of a change"
+	case len(r.Trusts) > 1:
+		return "liveness: at rest with what members trusted once"
+	}
+	for i := range w.pods {
+		for _, text := range [][]byte{w.pods[i].clients, w.pods[i].peers} {
+			if bytes.Count(text, []byte("BEGIN CERTIFICATE")) != 1 && w.trust != "" {
+				return fmt.Sprintf("liveness: at rest, and member %d still trusts another authority", i)
+			}
+		}
+	}
+	return ""
+}
+
+// 561: whatever Git asks for meanwhile, members that crash, kubelets and clients that are slow and a
+// quorate that is killed between any two calls: at each moment each member trusts what all the others
+// and the clients show, and in the end only the authorities that Git asks for are trusted.
+func TestCertificatesOfAllAreTrustedAtEachMoment(t *testing.T) {
+	rotated := 0
+	for seed := range uint64(36) {
+		w := newCertWorld([]time.Duration{0, 3 * time.Minute, 24 * time.Hour}[seed%3], seed)
+		w.brisk = seed%4 == 3
+		if w.c.Spec.TLS.OverlapTime() == 0 {
+			w.client = certClient{secret: w.secrets["orders-client"]}
+		}
+		if broken := w.play(120); broken != "" {
+			t.Fatalf("seed %d: %s\n\t%s", seed, broken, strings.Join(w.trace, "\n\t"))
+		}
+		rotated += strings.Count(strings.Join(w.trace, "\n"), "delete the authorities from before")
+	}
+	if rotated < 20 {
+		t.Errorf("the authorities have changed %d times only: the histories show nothing", rotated)
+	}
+}
+
+// 562: a quorate that takes one phase before another, or does not wait, is caught.
+func TestSwappedPhasesOfCertificatesAreCaught(t *testing.T) {
+	for name, doctor := range map[string]func(*state.Observed){
+		"certificates before members trust both": func(o *state.Observed) {
+			r := o.Certificates.Rotation
+			if len(r.Next) > 0 && (r.Set == r.Old || r.Set == "") {
+				r.Set, o.Set.Template, o.Set.CurrentTemplate = r.Both, "t-"+r.Both, "t-"+r.Both
+				for i := range o.Pods {
+					o.Pods[i].Template = o.Set.Template
+				}
+				r.Shown = proven(o)
+			}
+		},
+		"one authority alone before the certificates": func(o *state.Observed) {
+			r := o.Certificates.Rotation
+			for i := range r.Leaves {
+				r.Leaves[i].By = state.ByNext
+			}
+			r.Shown = proven(o)
+		},
+		"no overlap": func(o *state.Observed) {
+			for name := range o.Certificates.Rotation.Trusts {
+				o.Certificates.Rotation.Trusts[name] = noon.AddDate(-1, 0, 0)
+			}
+		},
+		"no handshake": func(o *state.Observed) { o.Certificates.Rotation.Shown = proven(o) },
+		"a roll is over when it has begun": func(o *state.Observed) {
+			o.Set.CurrentTemplate = o.Set.Template
+			for i := range o.Pods {
+				o.Pods[i].Template = o.Set.Template
+			}
+			o.Certificates.Rotation.Shown = proven(o)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(16) {
+				w := newCertWorld([]time.Duration{0, time.Hour}[seed%2], seed)
+				w.doctor, w.brisk = doctor, seed%4 < 2
+				if broken := w.playOrPanic(120); strings.HasPrefix(broken, "I22") {
+					return
+				}
+			}
+			t.Error("no history has caught it")
+		})
+	}
+}
+
+// playOrPanic is play that takes a panic for something that is broken, too.
+func (w *certWorld) playOrPanic(events int) (broken string) {
+	defer func() {
+		if r := recover(); r != nil {
+			broken = fmt.Sprint("panic: ", r)
+		}
+	}()
+	return w.play(events)
+}
+
+// proven is every member that shows in handshakes whatever is asked of it.
+func proven(o *state.Observed) []state.Handshake {
+	var all []state.Handshake
+	for _, p := range o.Pods {
+		all = append(all, state.Handshake{Member: p.Name, Port: "client", By: state.ByBoth}, state.Handshake{Member: p.Name, Port: "peer", By: state.ByBoth})
+	}
+	return all
+}

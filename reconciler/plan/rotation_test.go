@@ -1,0 +1,152 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/plan/rotation"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// authorities are those of a cluster that quorate issues certificates for, made a day ago.
+func authorities(s *situation.Situation) *state.Rotation {
+	if s.Observed.Certificates.Rotation == nil {
+		s.Desired.Spec.TLS = schema.TLSSpec{Mode: schema.TLSManaged}
+		s.Observed.Certificates.Rotation = authoritiesOf(24 * time.Hour)
+	}
+	return s.Observed.Certificates.Rotation
+}
+
+// authoritiesOf are those of some age, which are good for ten years. All certificates are signed
+// by them.
+func authoritiesOf(age time.Duration) *state.Rotation {
+	r := &state.Rotation{
+		Made: noon.Add(-age), Ends: noon.Add(-age).AddDate(10, 0, 0), Absent: []string{"orders-ca-next", "orders-peer-ca-next"},
+		Old: "orders-trust-old", Both: "orders-trust-old", New: "orders-trust-old", Trusts: map[string]time.Time{},
+	}
+	for _, name := range []string{"orders-server", "orders-client", "orders-peer"} {
+		r.Leaves = append(r.Leaves, state.IssuedLeaf{Secret: name, By: state.ByBoth, Bundle: state.BundleOld})
+	}
+	return r
+}
+
+// trustingBoth has members trust both authorities, published so long ago.
+func trustingBoth(ago time.Duration) mutation {
+	return func(s *situation.Situation) {
+		r := authorities(s)
+		r.Next, r.Absent, r.Both, r.New = r.Absent, nil, "orders-trust-both", "orders-trust-new"
+		r.Trusts[r.Both], r.Set, s.Desired.Trust = noon.Add(-ago), r.Both, r.Both
+		for i := range r.Leaves {
+			r.Leaves[i].By, r.Leaves[i].Bundle = state.ByPresent, state.BundleBoth
+		}
+	}
+}
+
+func TestRotation(t *testing.T) {
+	found := func(change func(*state.Rotation)) mutation {
+		return func(s *situation.Situation) { change(authorities(s)) }
+	}
+	asks := func(word string) mutation {
+		return func(s *situation.Situation) { authorities(s); s.Desired.Spec.TLS.Rotate = word }
+	}
+	made := found(func(r *state.Rotation) {
+		r.Next, r.Absent, r.NextWord, r.Both, r.New = r.Absent, nil, "2026-12", "orders-trust-both", "orders-trust-new"
+		for i := range r.Leaves {
+			r.Leaves[i].By = state.ByPresent
+		}
+	})
+	published := found(func(r *state.Rotation) {
+		r.Trusts[r.Both] = noon.Add(-time.Hour)
+		for i := range r.Leaves {
+			r.Leaves[i].Bundle = state.BundleBoth
+		}
+	})
+	mounts := func(name string) mutation {
+		return with(func(s *situation.Situation) { s.Desired.Trust = name }, found(func(r *state.Rotation) { r.Set, r.Mounted = name, []string{name} }))
+	}
+	ago := func(name string, d time.Duration) mutation {
+		return found(func(r *state.Rotation) { r.Trusts[name] = noon.Add(-d) })
+	}
+	issued := func(by state.Signer) mutation {
+		return found(func(r *state.Rotation) {
+			for i := range r.Leaves {
+				r.Leaves[i].By = by
+			}
+		})
+	}
+	shown := func(by state.Signer) mutation {
+		return found(func(r *state.Rotation) {
+			r.Shown = []state.Handshake{{Member: "orders-0", Port: "client", By: by}, {Member: "orders-0", Port: "peer", By: by}}
+		})
+	}
+	both := with(asks("2026-12"), made, published, mounts("orders-trust-both"))
+	all := with(both, ago("orders-trust-both", 30*time.Hour), issued(state.ByNext))
+	alone := with(all, mounts("orders-trust-new"), ago("orders-trust-new", time.Hour))
+	checkRule(t, rotation.Run, []ruleCase{
+		{name: "563: without certificates of quorate's there is nothing to change"},
+		{name: "563: nothing is asked for", change: asks("")},
+		{name: "563: the word is that of the authorities", change: with(asks("2026-12"), found(func(r *state.Rotation) { r.Word = "2026-12" }))},
+		{name: "563: a word that is left out later asks for nothing", change: with(asks(""), found(func(r *state.Rotation) { r.Word = "2026-12" }))},
+		{name: "563: a new word", change: asks("2026-12"), want: `make the next authorities: Git asks for new authorities with spec.tls.rotate "2026-12"; nothing trusts them yet`},
+		{name: "564: two thirds of their life", change: with(asks(""), found(func(r *state.Rotation) { r.Made, r.Ends = noon.AddDate(-7, 0, 0), noon.AddDate(3, 0, 0) })), want: "make the next authorities: two thirds of the life of the authorities are over, which end on 2029-03-01"},
+		{name: "564: not before", change: with(asks(""), found(func(r *state.Rotation) { r.Made, r.Ends = noon.AddDate(-6, 0, 0), noon.AddDate(4, 0, 0) }))},
+		{name: "565: a key is lost", change: with(asks(""), found(func(r *state.Rotation) { r.Lost = []string{"orders-ca cannot sign: no key"} })), want: "make the next authorities: orders-ca cannot sign: no key"},
+		{name: "563: one of them is missing", change: with(asks("2026-12"), made, found(func(r *state.Rotation) { r.Next, r.Absent = r.Next[:1], r.Next[1:] })), want: "make the next authorities"},
+		{name: "563: who reads what it trusts is to trust both", change: with(asks("2026-12"), made), want: "publish both authorities"},
+		{name: "563: one Secret does not say so", change: with(asks("2026-12"), made, published, found(func(r *state.Rotation) { r.Leaves[2].Bundle = state.BundleOther })), want: "publish both authorities"},
+		{name: "563: while members restart the rolls speak", change: with(asks("2026-12"), made, published, func(s *situation.Situation) { s.Desired.Template, s.Desired.Trust = "b", "orders-trust-both" })},
+		{name: "566: clients have a day", change: with(both, shown(state.ByPresent)), want: "Waiting: every member trusts both authorities; clients have until 2026-03-02T11:00:00Z to take up the ca.crt of their Secrets"},
+		{name: "566: no more than Git says", change: with(both, shown(state.ByPresent), func(s *situation.Situation) { s.Desired.Spec.TLS.Overlap = seconds(3600) }), want: "issue all certificates by the next authorities: every member and every client trusts both"},
+		{name: "567: members have not shown that they do", change: with(both, ago("orders-trust-both", 24*time.Hour)), want: "Waiting: every member trusts both authorities; a member has not shown yet in a handshake"},
+		{name: "567: one refuses the next authority", change: with(both, ago("orders-trust-both", 25*time.Hour), shown(state.ByPresent), found(func(r *state.Rotation) {
+			r.Shown[1].Refuses = map[state.Signer]string{state.ByNext: "unknown authority"}
+		})), want: "orders-0, on its peer port, refuses the next authority: unknown authority"},
+		{name: "567: one refuses that from before", change: with(both, ago("orders-trust-both", 24*time.Hour), shown(state.ByPresent), found(func(r *state.Rotation) {
+			r.Shown[0].Refuses = map[state.Signer]string{state.ByPresent: "unknown authority"}
+		})), want: "orders-0, on its client port, refuses the present authority"},
+		{name: "567: one cannot be reached", change: with(both, ago("orders-trust-both", 24*time.Hour), shown(state.ByPresent), found(func(r *state.Rotation) { r.Shown[0].Problem = "connection refused" })), want: "could not be asked whom it trusts: connection refused"},
+		{name: "563: a half of them is issued", change: with(both, ago("orders-trust-both", 24*time.Hour), shown(state.ByPresent), found(func(r *state.Rotation) { r.Leaves[0].By = state.ByNext })), want: "issue all certificates by the next authorities"},
+		{name: "566: when all were issued is written down", change: all, want: "publish orders-trust-new: all certificates are issued by the authorities that stay"},
+		{name: "566: clients have another day", change: with(all, ago("orders-trust-new", time.Hour), shown(state.ByNext)), want: "Waiting: all certificates are issued by the next authorities; clients have until 2026-03-02T11:00:00Z to take up the certificates of their Secrets"},
+		{name: "567: a member shows its old certificate", change: with(all, ago("orders-trust-new", 24*time.Hour), shown(state.ByPresent)), want: "orders-0, on its client port, still shows a certificate of the other authority"},
+		{name: "563: members trust the next ones alone", change: alone, want: "delete the authorities from before: members trust the others alone"},
+		{name: "563: not while they restart", change: with(alone, rolled(oldVersion, 2), func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = "b" })},
+		{name: "563: what is left of the change goes", change: with(asks("2026-12"), mounts("orders-trust-old"), ago("orders-trust-both", time.Hour), ago("orders-trust-old", time.Hour), found(func(r *state.Rotation) { r.Word = "2026-12" })), want: "delete the next authorities: the change of the authorities is over"},
+
+		{name: "568: taken back before anybody trusts them", change: with(asks(""), made), want: "delete the next authorities"},
+		{name: "568: taken back when members trust both", change: with(both, asks("")), want: "publish orders-trust-old"},
+		{name: "568: and then clients have their time", change: with(both, asks(""), ago("orders-trust-old", time.Hour), shown(state.ByPresent)), want: "Waiting: all certificates are issued by the authorities from before; clients have until 2026-03-02T11:00:00Z"},
+		{name: "568: taken back with the word from before", change: with(all, asks("2026-06"), found(func(r *state.Rotation) { r.Word = "2026-06" }), shown(state.ByNext)), want: "issue all certificates by the authorities from before again"},
+		{name: "568: no way back once members trust them alone", change: with(alone, asks("")), want: "delete the authorities from before"},
+		{name: "568: nor to what cannot sign", change: with(asks(""), made, found(func(r *state.Rotation) { r.Lost = []string{"orders-ca cannot sign: no key"} })), want: "publish both authorities: orders-ca cannot sign"},
+		{name: "569: another word waits for the end", change: with(both, asks("2027-01"), shown(state.ByPresent)), want: `spec.tls.rotate "2027-01" asks for another change, which begins when this one, to "2026-12", is over`},
+	})
+	checkRule(t, certificates, []ruleCase{
+		{name: "570: what members mount is gone", change: with(both, found(func(r *state.Rotation) { delete(r.Trusts, r.Both) })), want: "publish orders-trust-both: members mount it, and none of them starts without it"},
+		{name: "570: what nobody can make again is not", change: with(both, found(func(r *state.Rotation) { r.Mounted = []string{"orders-trust-unknown"} }))},
+	})
+}
+
+// 563: a plan shows a change to its end: two rolls, and what is between them.
+func TestAPlanShowsAChangeOfTheAuthorities(t *testing.T) {
+	s := healthy(3)
+	authorities(s)
+	s.Desired.Spec.TLS.Rotate = "2026-12"
+	p := Make(s.Desired, s.Observed, noon)
+	var kinds []string
+	for _, step := range p.Steps {
+		if k := step.Action.Kind(); k != "MoveLeader" && (len(kinds) == 0 || kinds[len(kinds)-1] != k) {
+			kinds = append(kinds, k)
+		}
+	}
+	want := []string{
+		"MakeAuthorities", "PublishTrust", "StartRoll", "RestartMember", "EndRoll",
+		"SwitchCertificates", "PublishTrust", "StartRoll", "RestartMember", "EndRoll", "RetireAuthorities",
+	}
+	if !slices.Equal(kinds, want) {
+		t.Errorf("got  %q\nwant %q\n%s", kinds, want, p.Text())
+	}
+}
