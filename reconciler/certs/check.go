@@ -73,7 +73,7 @@ func Check(c schema.EtcdCluster, clusterDomain string, secrets map[string]*corev
 			status.checkLeaf(c, l, secrets[l.Secret], p, now)
 		}
 	}
-	status.Rotation = rotationOf(c, pairs, secrets)
+	status.Rotation = rotationOf(c, pairs, secrets, now)
 	return status
 }
 
@@ -136,6 +136,8 @@ func (s *Status) checkAuthorities(c schema.EtcdCluster, p pair, secrets map[stri
 		s.problem(p.name, "is gone, and nothing tells any more what members trust")
 	case present.cert == nil || !present.cert.IsCA:
 		s.Problems = append(s.Problems, present.lost)
+	case present.over(now):
+		s.ends(p.name, present.cert) // which asks for the next one, see Rotation
 	default:
 		s.checkDates(p.name, present.cert, now)
 	}
@@ -165,7 +167,7 @@ func (s *Status) checkLeaf(c schema.EtcdCluster, l Leaf, secret *corev1.Secret, 
 	signer := p.signerOf(pair.Leaf)
 	if due(pair.Leaf, signer, c.Spec.TLS.CertificateLife(), now) {
 		s.Due = append(s.Due, l.Secret)
-	} else {
+	} else if !signer.over(now) {
 		s.checkLife(l.Secret, pair.Leaf, now)
 	}
 	s.checkUse(l, pair.Leaf)

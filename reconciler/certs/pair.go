@@ -131,6 +131,19 @@ func (a *authority) valid(now time.Time) bool {
 	return a != nil && a.cert != nil && a.lost == "" && !now.After(a.cert.NotAfter) && !now.Before(a.cert.NotBefore)
 }
 
+// over reports whether the authority has expired.
+func (a *authority) over(now time.Time) bool {
+	return a != nil && a.cert != nil && now.After(a.cert.NotAfter)
+}
+
+// nextCert is the certificate of the next authority, nil for none.
+func (p pair) nextCert() *x509.Certificate {
+	if p.next == nil {
+		return nil
+	}
+	return p.next.cert
+}
+
 // signerOf is the one of the two that has signed a certificate; nil for neither.
 func (p pair) signerOf(leaf *x509.Certificate) *authority {
 	for _, a := range []*authority{p.present, p.next} {

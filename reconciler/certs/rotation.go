@@ -16,7 +16,7 @@ import (
 )
 
 // rotationOf is how far a change of the authorities is, as far as the Secrets tell.
-func rotationOf(c schema.EtcdCluster, pairs []pair, secrets map[string]*corev1.Secret) *state.Rotation {
+func rotationOf(c schema.EtcdCluster, pairs []pair, secrets map[string]*corev1.Secret, now time.Time) *state.Rotation {
 	r := &state.Rotation{Trusts: map[string]time.Time{}}
 	var words, nextWords []string
 	for _, p := range pairs {
@@ -27,6 +27,9 @@ func rotationOf(c schema.EtcdCluster, pairs []pair, secrets map[string]*corev1.S
 			}
 			if a.lost != "" {
 				r.Lost = append(r.Lost, a.lost)
+			}
+			if a.over(now) && !a.is(p.nextCert()) {
+				r.Over = fmt.Sprintf("%s expired on %s", p.name, day(a.cert.NotAfter))
 			}
 		}
 		next := p.name + naming.NextSuffix

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/certificates"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -17,7 +18,7 @@ func TestCertificates(t *testing.T) {
 	narrow := found(func(c *state.Certificates) { c.MissingSANs = []string{"orders-peer"} })
 	old := found(func(c *state.Certificates) { c.Due = []string{"orders-server"} })
 	bad := found(func(c *state.Certificates) { c.Problems = []string{"orders-server expired on 2026-02-28"} })
-	checkRule(t, certificates, []ruleCase{
+	checkRule(t, certificates.Issue, []ruleCase{
 		{name: "143: good ones pass"},
 		{name: "143: missing ones are issued", change: missing, want: "issue certificates: members and clients identify themselves with certificates; missing: orders-ca, orders-peer"},
 		{name: "the record comes first", change: with(missing, old, func(s *situation.Situation) { s.Observed.Record = nil })},
@@ -37,16 +38,16 @@ func TestClients(t *testing.T) {
 	foreign := func(s *situation.Situation) {
 		s.Observed.Certificates.ForeignClients = []string{"the Secret orders-client-checkout is not quorate's"}
 	}
-	checkRule(t, clients, []ruleCase{
+	checkRule(t, certificates.Clients, []ruleCase{
 		{name: "495: good ones pass"},
 		{name: "495: others are issued, and why is said", change: wanting, want: "issue certificates of clients: applications identify themselves with certificates: orders-client-checkout is missing; reports-etcd is past two thirds of its life"},
 		{name: "495: somebody else's Secret is not this rule's", change: foreign},
 	})
-	checkRule(t, expiry, []ruleCase{
+	checkRule(t, certificates.Expiry, []ruleCase{
 		{name: "495: somebody else's Secret is reported last", change: foreign, want: "Unhealthy: the Secret orders-client-checkout is not quorate's; delete or rename the Secret, or name another one in spec.tls.clients"},
 		{name: "495: what is wanting is not its to report", change: wanting},
 	})
-	checkRule(t, certificates, []ruleCase{
+	checkRule(t, certificates.Issue, []ruleCase{
 		{name: "495: neither keeps the members waiting", change: with(wanting, foreign)},
 	})
 }
@@ -58,7 +59,7 @@ func TestExpiry(t *testing.T) {
 			s.Observed.Certificates.Ending, s.Observed.Certificates.Ends, s.Observed.Certificates.Notice = "orders-ca", noon.Add(in), noon.Add(notice)
 		}
 	}
-	checkRule(t, expiry, []ruleCase{
+	checkRule(t, certificates.Expiry, []ruleCase{
 		{name: "without certificates there is none to expire"},
 		{name: "148: before its last sixth there is time enough", change: ending(schema.TLSSecrets, time.Hour, time.Second)},
 		{name: "148: a person's is reported from then on", change: ending(schema.TLSSecrets, 24*time.Hour, 0), want: "Unhealthy: the certificate in the Secret orders-ca expires on 2026-03-02, and quorate cannot renew it; replace the content of that Secret"},

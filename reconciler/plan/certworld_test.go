@@ -63,6 +63,9 @@ type certClient struct {
 	due time.Time
 }
 
+// application is the Secret of the application that is a client.
+const application = "orders-client-checkout"
+
 // kubeletDelay is how long a kubelet takes at most to bring a changed Secret into a pod.
 const kubeletDelay = 2 * time.Minute
 
@@ -75,6 +78,7 @@ func newCertWorld(overlap time.Duration, seed uint64) *certWorld {
 	w.c.Spec = schema.ClusterSpec{Version: oldVersion, Replicas: 3}
 	w.c.Spec.TLS = schema.TLSSpec{Mode: schema.TLSManaged, Overlap: &metav1.Duration{Duration: overlap}}
 	w.c.Spec.TLS.Lifetimes.Certificate = &metav1.Duration{Duration: 30 * 24 * time.Hour}
+	w.c.Spec.TLS.Clients = []schema.TLSClient{{Name: "checkout", CommonName: "checkout"}}
 	made, err := certs.Issue(w.c, "cluster.local", nil, w.now)
 	if err != nil {
 		panic(err)
@@ -83,7 +87,12 @@ func newCertWorld(overlap time.Duration, seed uint64) *certWorld {
 	for i := range w.pods {
 		w.start(i)
 	}
-	w.client.secret = w.secrets["orders-client"]
+	app, err := certs.IssueClient(w.c, application, w.secrets, w.now)
+	if err != nil {
+		panic(err)
+	}
+	w.write(app)
+	w.client.secret = w.secrets[application]
 	return w
 }
 
@@ -95,7 +104,7 @@ func (w *certWorld) write(all ...*corev1.Secret) {
 			s.CreationTimestamp = metav1.NewTime(w.now)
 		}
 		w.secrets[s.Name] = s
-		if s.Name == "orders-client" && w.client.due.IsZero() && w.client.secret != nil {
+		if s.Name == application && w.client.due.IsZero() && w.client.secret != nil {
 			w.client.due = w.now.Add(time.Duration(w.random.Int64N(int64(w.c.Spec.TLS.OverlapTime()) + 1)))
 		}
 	}
@@ -178,7 +187,7 @@ func (w *certWorld) happens(by time.Duration) {
 		}
 	}
 	if !w.client.due.IsZero() && !w.now.Before(w.client.due) {
-		w.client = certClient{secret: w.secrets["orders-client"]}
+		w.client = certClient{secret: w.secrets[application]}
 	}
 	if w.random.IntN(8) == 0 {
 		i := w.random.IntN(3)
@@ -194,6 +203,9 @@ func (w *certWorld) observed() (state.Desired, state.Observed) {
 	status := certs.Check(w.c, "cluster.local", w.secrets, w.now)
 	o := s.Observed
 	o.Certificates = state.Certificates{Missing: status.Missing, Problems: status.Problems, MissingSANs: status.MissingSANs, Due: status.Due, Rotation: status.Rotation}
+	for _, client := range certs.CheckClients(w.c, w.secrets, w.now).Wanting {
+		o.Certificates.Clients = append(o.Certificates.Clients, state.ClientCertificate(client))
+	}
 	r := o.Certificates.Rotation
 	o.Set.Template, o.Set.CurrentTemplate, o.Set.Partition, r.Set = "t-"+w.trust, "t-"+w.current, w.partition, w.trust
 	for i := range o.Pods {
@@ -257,7 +269,7 @@ func (w *certWorld) pass() (quiet bool) {
 	p := Decide(d, o, w.now)
 	switch {
 	case p.Hold != nil:
-		if text := p.Hold.String(); w.trace[len(w.trace)-1] != text {
+		if text := p.Hold.String(); len(w.trace) == 0 || w.trace[len(w.trace)-1] != text {
 			w.trace = append(w.trace, text)
 		}
 		return false
@@ -327,12 +339,21 @@ func (w *certWorld) calls(d state.Desired, act action.Action) (calls []func()) {
 			must(err)
 			writes([]*corev1.Secret{issued})
 		}
+	case action.IssueClientCertificates:
+		for _, name := range a.Secrets {
+			issued, err := certs.IssueClient(w.c, name, w.secrets, w.now)
+			must(err)
+			writes([]*corev1.Secret{issued})
+		}
 	case action.StartRoll:
 		calls = append(calls, func() { w.trust, w.partition = d.Trust, a.Partition })
 	case action.MoveLeader:
 		calls = append(calls, func() { w.leader = naming.Ordinal(a.To) })
 	case action.RestartMember:
 		calls = append(calls, func() {
+			if a.ByDeletion {
+				w.start(int(a.Ordinal))
+			}
 			w.partition = a.Partition
 			for i := 2; i >= int(a.Partition); i-- {
 				if w.pods[i].trust != w.trust {
@@ -343,6 +364,8 @@ func (w *certWorld) calls(d state.Desired, act action.Action) (calls []func()) {
 				w.current = w.trust
 			}
 		})
+	case action.ResizeSet:
+		calls = append(calls, func() { w.partition = a.Partition })
 	case action.EndRoll:
 		calls = append(calls, func() { w.partition = a.Replicas })
 	case action.RecordApplied:
@@ -423,7 +446,7 @@ func TestCertificatesOfAllAreTrustedAtEachMoment(t *testing.T) {
 		w := newCertWorld([]time.Duration{0, 3 * time.Minute, 24 * time.Hour}[seed%3], seed)
 		w.brisk = seed%4 == 3
 		if w.c.Spec.TLS.OverlapTime() == 0 {
-			w.client = certClient{secret: w.secrets["orders-client"]}
+			w.client = certClient{secret: w.secrets[application]}
 		}
 		if broken := w.play(120); broken != "" {
 			t.Fatalf("seed %d: %s\n\t%s", seed, broken, strings.Join(w.trace, "\n\t"))
@@ -479,6 +502,45 @@ func TestSwappedPhasesOfCertificatesAreCaught(t *testing.T) {
 			}
 			t.Error("no history has caught it")
 		})
+	}
+}
+
+// 572: the authorities expired while quorate was away, and no member trusts any other: new ones are
+// made, all is issued by them, and every member restarts at once. Where a member serves all the same,
+// a clock is wrong, and nothing is done.
+func TestExpiredAuthoritiesAreReplaced(t *testing.T) {
+	w := newCertWorld(time.Hour, 1)
+	w.happens(11 * 365 * 24 * time.Hour)
+	if !strings.HasPrefix(w.judge(), "I22") {
+		t.Fatal("everybody trusts what has expired")
+	}
+	w.pass()
+	if said := w.trace[len(w.trace)-1]; !strings.Contains(said, "orders-ca expired on 2036-02-27") && !strings.Contains(said, "orders-peer-ca expired on 2036-02-27") || !strings.Contains(said, "serves all the same; check the clock") {
+		t.Errorf("while members serve: %s", said)
+	}
+	for range 80 {
+		w.doctor = nil
+		if w.judge() != "" {
+			w.doctor = func(o *state.Observed) {
+				for i := range o.Pods {
+					o.Pods[i].Ready, o.Pods[i].EtcdReady = false, false
+				}
+				for i := range o.Rounds {
+					o.Rounds[i].Problem = "no leader"
+					for m := range o.Rounds[i].Members {
+						o.Rounds[i].Members[m].Leader = ""
+					}
+				}
+			}
+		}
+		w.happens(time.Minute)
+		w.client = certClient{secret: w.secrets[application]}
+		if w.pass() {
+			break
+		}
+	}
+	if broken := w.judge() + w.unsatisfied(); broken != "" {
+		t.Errorf("%s\n\t%s", broken, strings.Join(w.trace, "\n\t"))
 	}
 }
 

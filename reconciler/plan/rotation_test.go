@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/plan/rotation"
+	"github.com/quorate/quorate/reconciler/plan/certificates"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -85,7 +85,7 @@ func TestRotation(t *testing.T) {
 	both := with(asks("2026-12"), made, published, mounts("orders-trust-both"))
 	all := with(both, ago("orders-trust-both", 30*time.Hour), issued(state.ByNext))
 	alone := with(all, mounts("orders-trust-new"), ago("orders-trust-new", time.Hour))
-	checkRule(t, rotation.Run, []ruleCase{
+	checkRule(t, certificates.Rotate, []ruleCase{
 		{name: "563: without certificates of quorate's there is nothing to change"},
 		{name: "563: nothing is asked for", change: asks("")},
 		{name: "563: the word is that of the authorities", change: with(asks("2026-12"), found(func(r *state.Rotation) { r.Word = "2026-12" }))},
@@ -124,7 +124,7 @@ func TestRotation(t *testing.T) {
 		{name: "568: nor to what cannot sign", change: with(asks(""), made, found(func(r *state.Rotation) { r.Lost = []string{"orders-ca cannot sign: no key"} })), want: "publish both authorities: orders-ca cannot sign"},
 		{name: "569: another word waits for the end", change: with(both, asks("2027-01"), shown(state.ByPresent)), want: `spec.tls.rotate "2027-01" asks for another change, which begins when this one, to "2026-12", is over`},
 	})
-	checkRule(t, certificates, []ruleCase{
+	checkRule(t, certificates.Issue, []ruleCase{
 		{name: "570: what members mount is gone", change: with(both, found(func(r *state.Rotation) { delete(r.Trusts, r.Both) })), want: "publish orders-trust-both: members mount it, and none of them starts without it"},
 		{name: "570: what nobody can make again is not", change: with(both, found(func(r *state.Rotation) { r.Mounted = []string{"orders-trust-unknown"} }))},
 	})

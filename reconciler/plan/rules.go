@@ -1,10 +1,10 @@
 package plan
 
 import (
+	"github.com/quorate/quorate/reconciler/plan/certificates"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/recovery"
-	"github.com/quorate/quorate/reconciler/plan/rotation"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/times"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
@@ -83,7 +83,7 @@ func table() []rule {
 		{"restore", restore},
 		{"deletion", deletion},
 		{"immutable", immutable},
-		{"certificates", certificates},
+		{"certificates", certificates.Issue},
 		{"bootstrap", bootstrap},
 		{"drift", objects.Drift},
 		{"times", times.Note},
@@ -99,7 +99,7 @@ func table() []rule {
 		{"membership", membership},
 		{"repair", repair},
 		{"alarms", alarms},
-		{"clients", clients},
+		{"clients", certificates.Clients},
 		{"missing", missing},
 		{"path", path},
 		{"mend", mend},
@@ -127,8 +127,8 @@ func table() []rule {
 		{"admit", admit},
 		{"defragment", defragment},
 		{"applied", applied},
-		{"rotation", rotation.Run},
-		{"expiry", expiry},
+		{"rotation", certificates.Rotate},
+		{"expiry", certificates.Expiry},
 	}
 }
 

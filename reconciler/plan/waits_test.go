@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/certificates"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/recovery"
-	"github.com/quorate/quorate/reconciler/plan/rotation"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	planvolumes "github.com/quorate/quorate/reconciler/plan/volumes"
@@ -186,8 +186,8 @@ func waitingCases() []awaitedCase {
 		{eval: window, change: with(commit(newVersion), backedUp(0), closed), later: 135 * time.Hour},
 		{eval: objects.Fight, change: with(fought("Service", time.Minute), func(s *situation.Situation) { s.Observed.Objects[0].ChangedAt = noon.Add(-time.Minute) })},
 		{eval: objects.Drift, change: goingSet},
-		{eval: rotation.Run, change: trustingBoth(time.Hour)},
-		{eval: rotation.Run, change: trustingBoth(24*time.Hour + time.Minute)},
+		{eval: certificates.Rotate, change: trustingBoth(time.Hour)},
+		{eval: certificates.Rotate, change: trustingBoth(24*time.Hour + time.Minute)},
 	}
 }
 

@@ -51,6 +51,7 @@ func outside() map[string]string {
 		"restore that member manually":                                  repaired,
 		"replace the Secrets named here":                                certs,
 		"delete or rename the Secret":                                   "no world has applications with certificates: reconciler/plan/certificates_test.go",
+		"check the clock of quorate's machine, and of the nodes":        certs,
 		"cannot renew it":                                               certs,
 		"check that quorate reaches the ports 2379 and 2380":            "members of the world of certificates show at last what they should: reconciler/plan/certworld_test.go",
 		"s.AskController()":                                             controls,

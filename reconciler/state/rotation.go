@@ -13,6 +13,9 @@ type Rotation struct {
 	Made, Ends time.Time
 	// Lost tells of each present authority that cannot sign, why.
 	Lost []string
+	// Over is why nobody can trust what the present authorities have signed any more, whoever
+	// signs: one of them has expired. "" where they have not.
+	Over string
 	// Next are the Secrets with the next authorities, and Absent the ones that are not there.
 	Next, Absent []string
 	// Old, Both and New are the Secrets with what members trust, by their content: the present

@@ -74,7 +74,10 @@ func Of(tls schema.TLSSpec, o state.Observed, now time.Time) Aim {
 	if r == nil {
 		return Aim{}
 	}
-	if len(r.Next) == 0 {
+	switch {
+	case r.Over != "":
+		return over(r, o)
+	case len(r.Next) == 0:
 		return steady(tls, r, now)
 	}
 	a := Aim{Keep: state.ByNext, Trust: r.Set, Why: because(tls, r, now)}
@@ -107,6 +110,27 @@ func steady(tls schema.TLSSpec, r *state.Rotation, now time.Time) Aim {
 	}
 	if a.Why = Asked(tls, r, now); a.Why != "" {
 		a.Phase = Make
+	}
+	return a
+}
+
+// over is a cluster whose authorities have expired: nobody trusts anybody, so that there is no
+// overlap, and nothing to lose by trusting the next ones alone.
+func over(r *state.Rotation, o state.Observed) Aim {
+	a := Aim{Keep: state.ByNext, Why: r.Over, Trust: r.Set, Phase: Retire}
+	switch {
+	case r.Set == r.New && len(r.Next) > 0 && all(r, state.ByNext):
+		if rolling(o) {
+			a.Phase = Drop
+		}
+	case len(r.Absent) > 0:
+		a.Phase = Make
+	case !told(r) || !made(r, r.New):
+		a.Phase, a.Secret = Publish, r.New
+	case !all(r, state.ByNext):
+		a.Phase = Issue
+	default:
+		a.Phase, a.Trust = Drop, r.New
 	}
 	return a
 }
@@ -219,7 +243,12 @@ func all(r *state.Rotation, by state.Signer) bool {
 
 // published reports whether every Secret says that both authorities are trusted.
 func published(r *state.Rotation) bool {
-	return made(r, r.Both) && !slices.ContainsFunc(r.Leaves, func(l state.IssuedLeaf) bool { return l.Bundle != state.BundleBoth })
+	return made(r, r.Both) && told(r)
+}
+
+// told reports whether the Secret of every certificate says that both authorities are trusted.
+func told(r *state.Rotation) bool {
+	return !slices.ContainsFunc(r.Leaves, func(l state.IssuedLeaf) bool { return l.Bundle != state.BundleBoth })
 }
 
 // rolling reports whether a pod has another template than the StatefulSet, or the roll of it is

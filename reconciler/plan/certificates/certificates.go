@@ -1,30 +1,34 @@
-package plan
+// Package certificates has the rules about certificates: what is missing is issued, what grows old is
+// renewed, what applications show as well, authorities change while everybody works, and what only a
+// person can mend is told.
+package certificates
 
 import (
 	"strings"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
-	"github.com/quorate/quorate/reconciler/plan/rotation"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/schema"
 )
 
-// certificates issues what is missing, renews what grows old, and holds on what is wrong.
-func certificates(s *situation.Situation) verdict.Verdict {
+// Issue issues what is missing, renews what grows old, and holds on what is wrong.
+func Issue(s *situation.Situation) verdict.Verdict {
 	c := s.Observed.Certificates
-	gone := rotation.Gone(s)
+	missing := gone(s)
 	switch {
 	case len(c.Problems) > 0:
 		return verdict.Unhealthy("certificates: "+strings.Join(c.Problems, "; "),
 			"nothing is restarted meanwhile, since a member that restarts could not rejoin; replace the Secrets named here").Again(verdict.Later)
 	case s.Observed.Record == nil:
 		return verdict.Pass()
+	case c.Rotation != nil && c.Rotation.Over != "":
+		return revive(s)
 	case len(c.Missing) > 0:
 		return verdict.Do(action.IssueCertificates{Secrets: c.Missing}, "members and clients identify themselves with certificates; missing: "+strings.Join(c.Missing, ", "))
-	case gone != "":
-		return verdict.Do(action.PublishTrust{Secret: gone}, "members mount it, and none of them starts without it")
+	case missing != "":
+		return verdict.Do(action.PublishTrust{Secret: missing}, "members mount it, and none of them starts without it")
 	case len(c.MissingSANs) > 0:
 		return verdict.Do(action.ReissueCertificates{Secrets: c.MissingSANs},
 			"they were issued for fewer members than Git wants; the same authority signs, and members load a certificate when they need it")
@@ -35,9 +39,9 @@ func certificates(s *situation.Situation) verdict.Verdict {
 	return verdict.Pass()
 }
 
-// clients issues what applications identify themselves with. It stands below what brings a
+// Clients issues what applications identify themselves with. It stands below what brings a
 // cluster back, which does not need them, and above what may wait for long.
-func clients(s *situation.Situation) verdict.Verdict {
+func Clients(s *situation.Situation) verdict.Verdict {
 	var secrets, reasons []string
 	for _, c := range s.Observed.Certificates.Clients {
 		secrets = append(secrets, c.Secret)
@@ -49,10 +53,10 @@ func clients(s *situation.Situation) verdict.Verdict {
 	return verdict.Do(action.IssueClientCertificates{Secrets: secrets}, "applications identify themselves with certificates: "+strings.Join(reasons, "; "))
 }
 
-// expiry reports what only a person can mend: a certificate that is about to expire, and a
+// Expiry reports what only a person can mend: a certificate that is about to expire, and a
 // Secret of somebody else where an application's is to be. It stands last: the cluster runs
 // well until then, so nothing waits for it.
-func expiry(s *situation.Situation) verdict.Verdict {
+func Expiry(s *situation.Situation) verdict.Verdict {
 	c := s.Observed.Certificates
 	if len(c.ForeignClients) > 0 {
 		return verdict.Unhealthy(strings.Join(c.ForeignClients, "; "), "delete or rename the Secret, or name another one in spec.tls.clients").Again(verdict.Later)

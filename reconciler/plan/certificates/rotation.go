@@ -1,7 +1,4 @@
-// Package rotation has the rule by which the authorities of a cluster change while everybody works.
-// What the members are to trust meanwhile is in their pod template, which package trust says: so the
-// two rolls of a change are ordinary ones, behind all that keeps a roll.
-package rotation
+package certificates
 
 import (
 	"fmt"
@@ -13,11 +10,14 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/trust"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// Run takes the next step of a change of the authorities, or waits for what it rests on. At any
-// time each member trusts what every other one and every client shows.
+// Rotate takes the next step of a change of the authorities, or waits for what it rests on. At any
+// time each member trusts what every other one and every client shows. What the members are to trust
+// meanwhile is in their pod template, which package trust says: so the two rolls of a change are
+// ordinary ones, behind all that keeps a roll.
 //
 //	members trust  certificates by  then
 //	old            old              the next authorities are made, and published; a roll
@@ -26,7 +26,7 @@ import (
 //	new            new              the old ones are deleted, with their keys
 //
 // Taken back, it is the same towards the old ones, until the last roll begins.
-func Run(s *situation.Situation) verdict.Verdict {
+func Rotate(s *situation.Situation) verdict.Verdict {
 	r := s.Observed.Certificates.Rotation
 	if r == nil || !s.Formed() || s.Observed.Set == nil {
 		return verdict.Pass()
@@ -118,9 +118,82 @@ func tidy(s *situation.Situation, r *state.Rotation) verdict.Verdict {
 	return verdict.Pass()
 }
 
-// Gone is a Secret with what members trust that one mounts, and that is gone; "" for none, or
+// revive brings a cluster back whose authorities have expired: nobody trusts anybody then, and no
+// quorum serves. The next authorities are made, everything is issued by them, and every member
+// restarts with them, without the health that a roll wants, as there is none to lose. A member that
+// serves speaks against it: then it is quorate's clock that is wrong.
+func revive(s *situation.Situation) verdict.Verdict {
+	r := s.Observed.Certificates.Rotation
+	if r == nil || r.Over == "" || !s.Formed() || s.Observed.Set == nil {
+		return verdict.Pass()
+	}
+	a := trust.Of(s.Git.Spec.TLS, s.Observed, s.Now)
+	if serving := serves(s); serving != "" {
+		if a.Trust == r.Set && r.Set == r.New && len(r.Next) > 0 {
+			return verdict.Pass() // it is back, and the rest is an ordinary roll
+		}
+		return verdict.Unhealthy(fmt.Sprintf("certificates: by quorate's clock %s, and %s serves all the same", r.Over, serving),
+			"check the clock of quorate's machine, and of the nodes; nothing is restarted meanwhile").Again(verdict.Later)
+	}
+	switch a.Phase {
+	case trust.Make:
+		return verdict.Do(action.MakeAuthorities{Secrets: r.Absent}, r.Over+", and nobody trusts anybody any more")
+	case trust.Issue:
+		return verdict.Do(action.SwitchCertificates{By: state.ByNext}, r.Over+"; nothing is trusted that could be lost by it")
+	case trust.Publish:
+		return verdict.Do(action.PublishTrust{Secret: r.New, Bundle: state.BundleBoth}, r.Over+"; who reads what it trusts from now on trusts the next authorities")
+	case trust.Drop:
+		return restartAll(s, r)
+	case trust.None, trust.TrustBoth, trust.Overlap, trust.Mark, trust.Settle, trust.Retire:
+	}
+	return verdict.Pass()
+}
+
+// serves names a member that is ready, or follows a leader, "" for none.
+func serves(s *situation.Situation) string {
+	for _, p := range s.Observed.Pods {
+		if p.Ready || p.EtcdReady {
+			return p.Name
+		}
+	}
+	if round := s.Observed.Round(); round != nil {
+		for _, m := range round.Members {
+			if m.Leader != "" {
+				return m.Name
+			}
+		}
+	}
+	return ""
+}
+
+// restartAll gives every member what it is to trust, one right after the other: each reads that when
+// it starts, and no quorum is there to keep. What the StatefulSet controller has not seen yet is
+// waited for below.
+func restartAll(s *situation.Situation, r *state.Rotation) verdict.Verdict {
+	set := s.Observed.Set
+	if v := volumes.Stay(s, ""); !set.Settled || !v.Silent() {
+		return v
+	}
+	switch {
+	case !s.Started():
+		return verdict.Do(action.NewStartRoll(s), r.Over+"; members read whom they trust when they start")
+	case set.Partition > 0:
+		return verdict.Do(action.ResizeSet{SetUID: set.UID, From: set.Replicas, To: set.Replicas, Partition: 0}, r.Over+"; every member restarts with the next authorities")
+	}
+	for _, p := range s.Outdated() {
+		if !p.Terminating {
+			return verdict.Do(action.RestartMember{
+				SetUID: set.UID, Member: p.Name, Ordinal: p.Ordinal, PodUID: p.UID, MemberID: s.Observed.Record.Members[p.Name],
+				ByDeletion: true, From: p.Version, To: set.Version,
+			}, r.Over+"; it trusts nobody before it restarts, and no quorum is there to lose")
+		}
+	}
+	return verdict.Pass()
+}
+
+// gone is a Secret with what members trust that one mounts, and that is gone; "" for none, or
 // for one that cannot be made again.
-func Gone(s *situation.Situation) string {
+func gone(s *situation.Situation) string {
 	r := s.Observed.Certificates.Rotation
 	if r == nil {
 		return ""
