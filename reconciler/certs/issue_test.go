@@ -298,7 +298,6 @@ func TestCheckCertificatesFindsProblems(t *testing.T) {
 		now     time.Time
 		want    string
 	}{
-		"expired":           {c, all, certificateEpoch.Add(authorityLifetime + time.Minute), "orders-peer expired on 2027-11-20"},
 		"not yet":           {c, all, certificateEpoch.Add(-time.Hour), "orders-ca is not valid before 2026-11-20T11:55:00Z"},
 		"elsewhere":         {moved, all, certificateEpoch, "orders-peer does not cover orders-0.orders-peers.other.svc"},
 		"foreign leaf":      {c, with("orders-client", fresh["orders-client"]), certificateEpoch, "orders-client is not signed by orders-ca"},
@@ -310,6 +309,9 @@ func TestCheckCertificatesFindsProblems(t *testing.T) {
 		if !slices.ContainsFunc(status.Problems, func(p string) bool { return strings.HasPrefix(p, tc.want) }) {
 			t.Errorf("%s: problems %q, want %q", name, status.Problems, tc.want)
 		}
+	}
+	if status := Check(c, "cluster.local", all, certificateEpoch.Add(authorityLifetime+time.Minute)); len(status.Problems) > 0 || status.Rotation.Over != "orders-peer-ca expired on 2036-11-17" {
+		t.Errorf("expired authorities: problems %q, over: %q", status.Problems, status.Rotation.Over)
 	}
 	status := Check(c, "cluster.local", nil, certificateEpoch)
 	if len(status.Missing) != 5 || len(status.Problems) != 0 || !status.NotAfter.IsZero() {

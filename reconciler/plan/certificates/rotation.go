@@ -124,9 +124,6 @@ func tidy(s *situation.Situation, r *state.Rotation) verdict.Verdict {
 // serves speaks against it: then it is quorate's clock that is wrong.
 func revive(s *situation.Situation) verdict.Verdict {
 	r := s.Observed.Certificates.Rotation
-	if r == nil || r.Over == "" || !s.Formed() || s.Observed.Set == nil {
-		return verdict.Pass()
-	}
 	a := trust.Of(s.Git.Spec.TLS, s.Observed, s.Now)
 	if serving := serves(s); serving != "" {
 		if a.Trust == r.Set && r.Set == r.New && len(r.Next) > 0 {
@@ -171,6 +168,9 @@ func serves(s *situation.Situation) string {
 // waited for below.
 func restartAll(s *situation.Situation, r *state.Rotation) verdict.Verdict {
 	set := s.Observed.Set
+	if set == nil || !s.Formed() {
+		return verdict.Pass() // whatever starts has the next authorities
+	}
 	if v := volumes.Stay(s, ""); !set.Settled || !v.Silent() {
 		return v
 	}
