@@ -80,6 +80,8 @@ func attempts() []attempt {
 		does("renew certificates", grownOld, action.RenewCertificates{Secrets: []string{"orders-peer"}}),
 		does("issue certificates of clients", func(w *reconcilertest.World) { w.Commit(ofClients("checkout")) },
 			action.IssueClientCertificates{Secrets: []string{"orders-client-checkout"}}),
+		does("make authorities", nil, action.MakeAuthorities{}),
+		does("retire", reconcilertest.First(action.MakeAuthorities{}), action.RetireAuthorities{Keep: state.ByPresent}),
 		does("headless service", nil, action.ApplyObject{ObjectKind: "Service", Name: "orders-peers"}),
 		does("client service", nil, action.ApplyObject{ObjectKind: "Service", Name: "orders-client"}),
 		does("budget", nil, action.ApplyObject{ObjectKind: "PodDisruptionBudget", Name: "orders"}),
