@@ -24,6 +24,8 @@
 //	             plan/situation: the questions that the rules ask about one cluster;
 //	             plan/verdict: what one rule says; plan/volumes: the rules about volumes;
 //	             plan/recovery: the rules about a cluster without a quorum;
+//	             plan/certificates: those about certificates, and plan/trust: which authorities
+//	             members are to trust, and how far a change of them is;
 //	             plan/objects: the rules about objects that others, or admission, change;
 //	             plan/times: the rule about times that lie ahead of the clock;
 //	             plan/action: what can be done, each with its effect and its way back;
@@ -37,6 +39,7 @@
 //	scheduler    EtcdBackup and EtcdBackupSchedule: take, drill, retain;
 //	             schedule: when one is due, and from which member
 //	etcd         the members: health, leadership, member list, maintenance, snapshots
+//	handshake    whom a member trusts, and what it shows, by TLS on its two ports
 //	forward      members asked through the API server, by commands from outside
 //	clock        what times are worth that other machines have noted
 //	record       what outlives the process about one cluster; guard reads it in a pod

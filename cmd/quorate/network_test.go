@@ -170,6 +170,8 @@ func needed() []connection {
 	return []connection{
 		{"daemon", "member", naming.ClientPort},
 		{"daemon", "foreign member", naming.ClientPort},
+		{"daemon", "member", naming.PeerPort},
+		{"daemon", "foreign member", naming.PeerPort},
 		{"daemon", "world", 443},
 		{"daemon", "world", 6443},
 		{"daemon", "world", 22},

@@ -53,6 +53,24 @@ func Rotate(s *situation.Situation) verdict.Verdict {
 	return tidy(s, r)
 }
 
+// WhyRoll is what a roll does to whom the members trust, as the beginning of a sentence; "" for one
+// that changes nothing of that.
+func WhyRoll(s *situation.Situation) string {
+	r := s.Observed.Certificates.Rotation
+	if r == nil || len(r.Next) == 0 || s.Desired.Trust == r.Set {
+		return ""
+	}
+	switch s.Desired.Trust {
+	case r.Both:
+		return "members are to trust both authorities; "
+	case r.New:
+		return "members are to trust the next authorities alone, from which no word in Git goes back; "
+	case r.Old:
+		return "members are to trust the authorities from before alone; "
+	}
+	return ""
+}
+
 // staying names the authorities that stay.
 func staying(a trust.Aim) string {
 	if a.Keep == state.ByPresent {
