@@ -64,7 +64,6 @@ var badRows = sync.OnceValue(func() []badRow {
 		unstarted    = "may promote a learner that never started"
 		revisionBack = "may go back to an older revision after a panic in a compaction"
 		handshake    = "can be stopped by clients that never finish the TLS handshake (GHSA-6vch-q96h-7gc3)"
-		authNew      = "may diverge when a member is added while auth is enabled"
 		defragOld    = "may corrupt data in a defragmentation"
 		walCRC       = "may panic at the checksum of its own write-ahead log"
 	)
@@ -79,15 +78,15 @@ var badRows = sync.OnceValue(func() []badRow {
 
 		{Version{3, 4, 0}, Version{3, 4, 4}, Warn, defragOld, "CHANGELOG-3.4.md v3.4.4, PR 11613"},
 		{Version{3, 4, 8}, Version{3, 4, 9}, Warn, walCRC, "CHANGELOG-3.4.md v3.4.9, PR 11924"},
-		{Version{3, 4, 20}, Version{3, 4, 22}, Warn, authNew, "etcd.io, data inconsistency in 3.4.20, 3.4.21 and 3.5.5"},
+		{Version{3, 4, 20}, Version{3, 4, 22}, Warn, authJoin, "etcd.io, data inconsistency in 3.4.20, 3.4.21 and 3.5.5"},
 		{Version{3, 4, 0}, Version{3, 4, 24}, Warn, unstarted, "CHANGELOG-3.4.md v3.4.24, PR 15097"},
 		{Version{3, 4, 0}, Version{3, 4, 32}, Warn, revisionBack, "CHANGELOG-3.4.md v3.4.32, PR 17864"},
 		{Version{3, 4, 0}, Version{3, 4, 38}, Warn, defragApply, "CHANGELOG-3.4.md v3.4.38, PR 20659"},
 		{Version{3, 4, 0}, Version{3, 4, 42}, Warn, staleReads, "CHANGELOG-3.4.md v3.4.42, PR 21423"},
 
-		{Version{3, 5, 3}, Version{3, 5, 4}, Warn, "panics at start when auth is enabled", "CHANGELOG-3.5.md v3.5.4, PR 13946"},
+		{Version{3, 5, 3}, Version{3, 5, 4}, Warn, authStart, "CHANGELOG-3.5.md v3.5.4, PR 13946"},
 		{Version{3, 5, 0}, Version{3, 5, 6}, Warn, "may diverge from the other members when it crashes in a defragmentation", "CHANGELOG-3.5.md v3.5.6, PR 14733"},
-		{Version{3, 5, 5}, Version{3, 5, 6}, Warn, authNew, "etcd.io, data inconsistency in 3.4.20, 3.4.21 and 3.5.5"},
+		{Version{3, 5, 5}, Version{3, 5, 6}, Warn, authJoin, "etcd.io, data inconsistency in 3.4.20, 3.4.21 and 3.5.5"},
 		{Version{3, 5, 0}, Version{3, 5, 7}, Warn, unstarted, "CHANGELOG-3.5.md v3.5.7, PR 15096"},
 		{Version{3, 5, 0}, Version{3, 5, 14}, Warn, revisionBack, "CHANGELOG-3.5.md v3.5.14, PR 17865"},
 		{Version{3, 5, 0}, Version{3, 5, 17}, Warn, "may apply a part of a write transaction", "CHANGELOG-3.5.md v3.5.17, PR 18799"},
