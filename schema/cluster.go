@@ -40,6 +40,9 @@ type ClusterSpec struct {
 	Etcd EtcdSpec `json:"etcd,omitzero"`
 	// TLS is how traffic of clients and peers is protected. Immutable for now.
 	TLS TLSSpec `json:"tls,omitzero"`
+	// Auth is who may read and write which keys. Default: authentication, users and roles
+	// are left as they are.
+	Auth *AuthSpec `json:"auth,omitempty"`
 	// Backup is where backups of this cluster are stored.
 	Backup BackupSpec `json:"backup,omitzero"`
 	// Upgrade sets the pace and the safety net of version changes.

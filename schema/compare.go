@@ -110,6 +110,7 @@ type change struct {
 //	tls        members that cannot talk to each other
 //	network    what Services do not support
 //	version    steps that etcd does not support
+//	auth       steps that it does not support while authentication is on
 //
 // All but the first three ask what running members can follow, and are left out
 // where none have to: an observed cluster is not touched, and need not have been what
@@ -132,7 +133,7 @@ func (c *comparison) cluster(before, after *Cluster) {
 	if observed || gone {
 		return
 	}
-	for _, rule := range []func(change){storageChange, tlsChange, networkChange, versionChange} {
+	for _, rule := range []func(change){storageChange, tlsChange, networkChange, versionChange, authChange} {
 		rule(ch)
 	}
 }
@@ -231,6 +232,19 @@ func versionChange(c change) {
 		} else {
 			c.warn(IDVersionChange, "spec.version", "%s", finding.Message)
 		}
+	}
+}
+
+// authChange refuses a step that etcd does not support while authentication is on. Where the
+// change switches it on, the rollout comes first; where it switches it off, that does.
+func authChange(c change) {
+	from, err := release.Parse(c.before.Version)
+	to, errTo := release.Parse(c.after.Version)
+	if err != nil || errTo != nil || from == to || !c.before.AuthEnabled() || !c.after.AuthEnabled() {
+		return
+	}
+	if why := release.HopWithAuth(from, to); why != "" {
+		c.fail("spec.version", "%s → %s: %s: write auth.enabled: false in this change, and true again in one after the rollout", from, to, why)
 	}
 }
 

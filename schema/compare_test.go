@@ -15,7 +15,14 @@ func TestCompare(t *testing.T) {
 	web := strings.Replace(cluster(), "shop", "web", 1)
 	smaller := strings.Replace(cluster(), "8Gi", "4Gi", 1)
 	sum, key := strings.Repeat("0a", 32), "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU"
+	authed := func(v, enabled string) string {
+		return strings.Replace(cluster("auth: {enabled: "+enabled+"}"), "3.6.16", v, 1)
+	}
 	for _, c := range []struct{ name, before, after, want string }{
+		{"540 3.4 to 3.5 with authentication", authed("3.4.45", "true"), authed("3.5.35", "true"), "spec.version: 3.4.45 → 3.5.35: etcd supports no rollout between 3.4 and 3.5 while authentication is on"},
+		{"540 3.4 to 3.5, switched off with it", authed("3.4.45", "true"), authed("3.5.35", "false"), "warning: spec.version: 3.4.45 → 3.5.35"},
+		{"540 3.4 to 3.5, switched on with it", version("3.4.45"), authed("3.5.35", "true"), "warning: spec.version: 3.4.45 → 3.5.35"},
+		{"540 3.5 to 3.6 with authentication", authed("3.5.35", "true"), authed("3.6.16", "true"), "warning: spec.version: 3.5.35 → 3.6.16"},
 		{"17 no change", cluster(), cluster(), ""},
 		{"a comment", cluster(), "# a comment\n" + cluster(), ""},
 		{"6 volume shrinks", cluster(), strings.Replace(cluster(), "8Gi", "4Gi", 1), "a.yaml:7:13: spec.storage.size: shrinks from 8Gi to 4Gi, which volumes cannot"},

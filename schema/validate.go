@@ -61,6 +61,7 @@ func (v *validator) spec(spec ClusterSpec, root string) {
 	v.upgrade(spec.Upgrade)
 	v.repair(spec.Repair)
 	v.tls(spec.TLS)
+	v.auth(spec)
 	v.network(spec.Network)
 	v.maintenance(spec.Maintenance)
 	v.defragmentation(spec.Defragmentation)

@@ -59,6 +59,7 @@ func elsewhere() map[string]string {
 		"spec.recovery.objectURL":                              "the planner: rule recovery",
 		"spec.drift.mode":                                      "the observer: View.leave",
 		"spec.takeOver":                                        "the planner: rule owner",
+		"spec.auth":                                            "the planner: rules noauth, auth and users",
 		"spec.upgrade.wave":                                    "the planner: rule fleet",
 	}
 }
@@ -82,6 +83,7 @@ func another() map[string]any {
 		"spec.tls.lifetimes.authority":   &metav1.Duration{Duration: time.Hour},
 
 		"spec.upgrade.soak":           &metav1.Duration{Duration: time.Hour},
+		"spec.auth":                   &schema.AuthSpec{Enabled: new(true)},
 		"spec.repair.after":           &metav1.Duration{Duration: time.Hour},
 		"spec.upgrade.wave":           int32(2),
 		"spec.network.ipFamilyPolicy": corev1.IPFamilyPolicyPreferDualStack,

@@ -49,6 +49,8 @@ func forms() map[string]form {
 		"word":        {pattern: `^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`, remedy: `Write a word such as "2026-12".`},
 		"clusterID":   {pattern: `^[1-9a-f][0-9a-f]{0,15}$`, remedy: `Write the ID in hexadecimal and in quotes, such as "c0db8ad50b63ff47".`},
 		"recipient":   {pattern: `^age1[02-9ac-hj-np-z]{58}$`, remedy: "Write the public key of an age key pair, age1…."},
+		"authName":    {pattern: `^[!-~]([ -~]*[!-~])?$`, longest: 64, remedy: "Use 1 to 64 printable ASCII characters, without a space at either end."},
+		"secretKey":   {pattern: `^[-._A-Za-z0-9]+$`, longest: 253, remedy: "Use letters, digits, dashes, dots and underscores."},
 		"owner":       {pattern: `^[^\s#][^\n\r]*#` + label + `/[1-9][0-9]*$`, longest: 1024, remedy: "Copy the owner from the hold, such as https://git.example.com/etcd.git@main:clusters#default/1."},
 		// Maps.
 		"resources":   {keys: `^(cpu|memory|ephemeral-storage|hugepages-.+|[^/]+/.+)$`, remedy: "Write cpu, memory or ephemeral-storage."},

@@ -32,7 +32,10 @@ func rules() map[string][]*draft {
 		},
 		"RecoverySpec": {exactlyOne("member", "objectURL"), needs("decryption", "objectURL"), needs("acceptHashMismatch", "objectURL"), needs("acceptUnsigned", "objectURL")},
 		// A restore makes a running cluster.
-		"RestoreSpec":    {within("clusterTemplate", "state", &draft{Enum: []any{schema.StateRunning}})},
+		"RestoreSpec": {within("clusterTemplate", "state", &draft{Enum: []any{schema.StateRunning}})},
+		"AuthPermission": {
+			{If: has("prefix"), Then: without("key", "rangeEnd"), Else: has("key")},
+		},
 		"TLSSecretNames": {{Required: []string{"server", "peer", "client"}}},
 		"TLSSpec": {{
 			If:   &draft{Properties: map[string]any{"mode": &draft{Const: string(schema.TLSSecrets)}}, Required: []string{"mode"}},
