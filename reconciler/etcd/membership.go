@@ -191,8 +191,10 @@ func (c *Client) AddLearner(ctx context.Context, cluster, clusterID string, memb
 	return id, nil
 }
 
-// PromoteMember makes the learner with the ID a voter. Errors:
-// ErrLearnerNotReady, ErrNotAMember, ErrUnhealthyCluster.
+// PromoteMember makes the learner with the ID a voter. The leader is asked: another member
+// hands the request on to it without its user, and with authentication on the leader refuses that
+// until the time is up (measured on 3.7.3). Errors: ErrLearnerNotReady, ErrNotAMember,
+// ErrUnhealthyCluster.
 func (c *Client) PromoteMember(ctx context.Context, cluster, clusterID string, members []Endpoint, id string) error {
 	number, err := memberNumber(id)
 	if err != nil {
@@ -205,7 +207,7 @@ func (c *Client) PromoteMember(ctx context.Context, cluster, clusterID string, m
 		}
 		return !m.IsLearner, nil
 	}
-	err = c.changeMembers(ctx, membersToAsk{cluster: cluster, clusterID: clusterID, endpoints: members}, done,
+	err = c.changeMembers(ctx, membersToAsk{cluster: cluster, clusterID: clusterID, endpoints: c.leaderFirst(ctx, cluster, members)}, done,
 		func(ctx context.Context, client *clientv3.Client) error {
 			_, err := client.MemberPromote(ctx, number)
 			return err
@@ -214,6 +216,25 @@ func (c *Client) PromoteMember(ctx context.Context, cluster, clusterID string, m
 		return fmt.Errorf("promote member %s: %w", id, err)
 	}
 	return nil
+}
+
+// leaderFirst are the members, the one first that says that it leads.
+func (c *Client) leaderFirst(ctx context.Context, cluster string, members []Endpoint) []Endpoint {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	leads := make([]bool, len(members))
+	eachMember(len(members), func(i int) {
+		m, err := c.client(cluster, members[i])
+		if err != nil {
+			return
+		}
+		s, err := m.maintenance().Status(ctx, &pb.StatusRequest{})
+		leads[i] = err == nil && s.Leader != 0 && s.Leader == s.Header.MemberId
+	})
+	if i := slices.Index(leads, true); i > 0 {
+		return slices.Concat(members[i:i+1], members[:i], members[i+1:])
+	}
+	return members
 }
 
 // RemoveMember removes the member with the ID; one that is gone is success.
