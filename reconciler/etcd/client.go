@@ -71,6 +71,8 @@ type Target struct {
 type Client struct {
 	mu       sync.Mutex
 	clusters map[string]map[string]*Conn
+	// passwords are those that were right.
+	passwords passwords
 }
 
 // New returns an Etcd that dials members.
@@ -140,6 +142,7 @@ func (c *Client) Forget(cluster string) {
 		m.Close()
 	}
 	delete(c.clusters, cluster)
+	c.passwords.forget(cluster)
 }
 
 // client returns the kept connection to a member, or a new one where the kept

@@ -1,0 +1,511 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
+	"github.com/quorate/quorate/reconciler/grants"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// errKilled is what a process hears that is killed.
+var errKilled = errors.New("killed")
+
+// mortal is etcd's users and roles for a process that is killed at one of its changes: before
+// it, or after it was made and before it is told so.
+type mortal struct {
+	clientv3.Auth
+	left  *int
+	after bool
+}
+
+// change makes a change, unless the process is killed.
+func change[T any](m mortal, do func() (*T, error)) (*T, error) {
+	*m.left--
+	if *m.left < 0 || *m.left == 0 && !m.after {
+		return nil, errKilled
+	}
+	answer, err := do()
+	if *m.left == 0 {
+		return nil, errKilled
+	}
+	return answer, err
+}
+
+func (m mortal) AuthEnable(ctx context.Context) (*clientv3.AuthEnableResponse, error) {
+	return change(m, func() (*clientv3.AuthEnableResponse, error) { return m.Auth.AuthEnable(ctx) })
+}
+
+func (m mortal) AuthDisable(ctx context.Context) (*clientv3.AuthDisableResponse, error) {
+	return change(m, func() (*clientv3.AuthDisableResponse, error) { return m.Auth.AuthDisable(ctx) })
+}
+
+func (m mortal) UserAddWithOptions(ctx context.Context, name, password string, o *clientv3.UserAddOptions) (*clientv3.AuthUserAddResponse, error) {
+	return change(m, func() (*clientv3.AuthUserAddResponse, error) {
+		return m.Auth.UserAddWithOptions(ctx, name, password, o)
+	})
+}
+
+func (m mortal) UserDelete(ctx context.Context, name string) (*clientv3.AuthUserDeleteResponse, error) {
+	return change(m, func() (*clientv3.AuthUserDeleteResponse, error) { return m.Auth.UserDelete(ctx, name) })
+}
+
+func (m mortal) UserChangePassword(ctx context.Context, name, password string) (*clientv3.AuthUserChangePasswordResponse, error) {
+	return change(m, func() (*clientv3.AuthUserChangePasswordResponse, error) {
+		return m.Auth.UserChangePassword(ctx, name, password)
+	})
+}
+
+func (m mortal) UserGrantRole(ctx context.Context, user, role string) (*clientv3.AuthUserGrantRoleResponse, error) {
+	return change(m, func() (*clientv3.AuthUserGrantRoleResponse, error) { return m.Auth.UserGrantRole(ctx, user, role) })
+}
+
+func (m mortal) UserRevokeRole(ctx context.Context, user, role string) (*clientv3.AuthUserRevokeRoleResponse, error) {
+	return change(m, func() (*clientv3.AuthUserRevokeRoleResponse, error) { return m.Auth.UserRevokeRole(ctx, user, role) })
+}
+
+func (m mortal) RoleAdd(ctx context.Context, name string) (*clientv3.AuthRoleAddResponse, error) {
+	return change(m, func() (*clientv3.AuthRoleAddResponse, error) { return m.Auth.RoleAdd(ctx, name) })
+}
+
+func (m mortal) RoleDelete(ctx context.Context, name string) (*clientv3.AuthRoleDeleteResponse, error) {
+	return change(m, func() (*clientv3.AuthRoleDeleteResponse, error) { return m.Auth.RoleDelete(ctx, name) })
+}
+
+func (m mortal) RoleGrantPermission(ctx context.Context, name, key, end string, p clientv3.PermissionType) (*clientv3.AuthRoleGrantPermissionResponse, error) {
+	return change(m, func() (*clientv3.AuthRoleGrantPermissionResponse, error) {
+		return m.Auth.RoleGrantPermission(ctx, name, key, end, p)
+	})
+}
+
+func (m mortal) RoleRevokePermission(ctx context.Context, name, key, end string) (*clientv3.AuthRoleRevokePermissionResponse, error) {
+	return change(m, func() (*clientv3.AuthRoleRevokePermissionResponse, error) {
+		return m.Auth.RoleRevokePermission(ctx, name, key, end)
+	})
+}
+
+// authWorld is a cluster with users, and what the file and the Secrets say of them.
+type authWorld struct {
+	*etcdServers
+	want      *schema.AuthSpec
+	passwords map[string]Password
+	id        string
+}
+
+func startAuth(t *testing.T, version string, n int) *authWorld {
+	t.Helper()
+	s := startEtcd(t, version, n, true, "--bcrypt-cost=4")
+	w := &authWorld{etcdServers: s, id: s.clusterID(), passwords: map[string]Password{"reports": "first"}}
+	w.want = &schema.AuthSpec{
+		Enabled: new(true),
+		Roles: []schema.AuthRole{
+			{Name: "orders-rw", Permissions: []schema.AuthPermission{{Access: schema.AuthReadWrite, Prefix: new("/orders/")}}},
+			{Name: "all-r", Permissions: []schema.AuthPermission{{Access: schema.AuthRead, Prefix: new("")}, {Access: schema.AuthWrite, Key: "/a", RangeEnd: "/b"}}},
+		},
+		Users: []schema.AuthUser{
+			{Name: "orders-app", Roles: []string{"orders-rw"}},
+			{Name: "reports", Roles: []string{"all-r"}, PasswordSecret: schema.AuthPasswordSecret{Name: "reports"}},
+		},
+	}
+	return w
+}
+
+// look asks for all that the file lists.
+func (w *authWorld) look(c *Client) state.Auth {
+	q := AuthQuestion{ClusterID: w.id, Listed: true, Passwords: w.passwords}
+	for _, r := range w.want.Roles {
+		q.Roles = append(q.Roles, r.Name)
+	}
+	for _, u := range w.want.Users {
+		q.Users = append(q.Users, u.Name)
+	}
+	return c.Auth(w.Context(), "shop/orders", w.endpoints, q)
+}
+
+// process is a new quorate, which is killed at one of its changes; it dies of age at 0.
+func (w *authWorld) process(dies int, after bool) *Client {
+	w.Helper()
+	c := New()
+	w.Cleanup(func() { c.Forget("shop/orders") })
+	if dies > 0 {
+		for _, e := range w.endpoints {
+			m, err := c.client("shop/orders", e)
+			if err != nil {
+				w.Fatal(err)
+			}
+			m.etcd.Auth = mortal{m.etcd.Auth, &dies, after}
+		}
+	}
+	return c
+}
+
+// work lets a process do all that is due, one by one. It returns what it did, and whether it
+// was killed.
+func (w *authWorld) work(c *Client) (done []string, killed bool) {
+	w.Helper()
+	for range 100 {
+		is := w.look(c)
+		if is.Problem != "" {
+			w.Fatalf("after %q: %s", done, is.Problem)
+		}
+		changes := grants.Changes(w.want, &is)
+		if len(changes) == 0 {
+			return done, false
+		}
+		password, has := w.passwords[changes[0].User]
+		err := c.ChangeAuth(w.Context(), "shop/orders", w.endpoints, AuthWork{AuthChange: changes[0], ClusterID: w.id, Password: password, HasPassword: has})
+		if err != nil && strings.Contains(err.Error(), errKilled.Error()) {
+			return done, true
+		}
+		if err != nil {
+			w.Fatalf("after %q: %v", done, err)
+		}
+		done = append(done, changes[0].String())
+	}
+	w.Fatalf("it does not come to rest: %q", done)
+	return nil, false
+}
+
+// let reports what a client may do, as a user with a password, or by quorate's certificate.
+func (w *authWorld) let(user, password, key string) (reads, writes bool) {
+	w.Helper()
+	config := clientv3.Config{Username: user, Password: password, DialTimeout: askTimeout, Logger: zap.NewNop()}
+	tls, err := w.Members[0].TLS()
+	if err != nil {
+		w.Fatal(err)
+	}
+	config.Endpoints, config.TLS = []string{"https://" + w.Members[0].Address}, tls
+	c, err := clientv3.New(config)
+	if err != nil {
+		return false, false
+	}
+	defer func() { _ = c.Close() }()
+	_, errRead := c.Get(w.Context(), key)
+	_, errWrite := c.Put(w.Context(), key, "x")
+	return errRead == nil, errWrite == nil
+}
+
+// wipe takes all users and roles away.
+func (w *authWorld) wipe() {
+	w.Helper()
+	c, err := w.clients.client("shop/orders", w.endpoints[0])
+	if err != nil {
+		w.Fatal(err)
+	}
+	if _, err := c.etcd.AuthDisable(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	users, err := c.etcd.UserList(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, user := range users.Users {
+		if _, err := c.etcd.UserDelete(w.Context(), user); err != nil {
+			w.Fatal(err)
+		}
+	}
+	roles, err := c.etcd.RoleList(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, role := range roles.Roles {
+		if _, err := c.etcd.RoleDelete(w.Context(), role); err != nil {
+			w.Fatal(err)
+		}
+	}
+	time.Sleep(200 * time.Millisecond) // etcd has written that down
+}
+
+// 542: quorate is killed at each change, before it and after it, of switching authentication on,
+// of a new password, of another kind of user, and of switching it off. It never locks itself
+// out, and the next one comes to the same end.
+func TestAuthAtEachKill542(t *testing.T) {
+	for _, version := range []string{etcdtest.V34, etcdtest.V37} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			w := startAuth(t, version, 1)
+			for _, after := range []bool{false, true} {
+				for dies, alive := 1, false; !alive; dies++ {
+					w.wipe()
+					if alive = !w.lives(dies, after); dies > 60 {
+						t.Fatal("it is killed again and again")
+					}
+				}
+			}
+		})
+	}
+}
+
+// lives lets a cluster go through all that can be asked for, by processes of which one is
+// killed, and reports whether one was.
+func (w *authWorld) lives(dies int, after bool) (killed bool) {
+	w.Helper()
+	full := *w.want
+	defer func() { w.want, w.passwords = &full, map[string]Password{"reports": "first"} }()
+	left := dies
+	step := func(name string, holds func() error) {
+		w.Helper()
+		c := w.process(0, false)
+		for _, e := range w.endpoints {
+			m, err := c.client("shop/orders", e)
+			if err != nil {
+				w.Fatal(err)
+			}
+			m.etcd.Auth = mortal{m.etcd.Auth, &left, after}
+		}
+		if _, dead := w.work(c); dead {
+			killed = true
+			left = 1 << 30
+			if is := w.look(w.clients); is.Problem != "" {
+				w.Fatalf("%s: killed at change %d (after it: %t), quorate is locked out: %s", name, dies, after, is.Problem)
+			}
+			w.work(w.process(0, false))
+		}
+		if err := holds(); err != nil {
+			w.Fatalf("%s, killed at change %d (after it: %t): %v", name, dies, after, err)
+		}
+	}
+	users := func(want map[string]string) func() error {
+		return func() error {
+			for _, user := range slices.Sorted(maps.Keys(want)) {
+				password, may, _ := strings.Cut(want[user], " ")
+				name, _, _ := strings.Cut(user, "#")
+				reads, writes := w.let(name, password, "/orders/1")
+				if got := fmt.Sprint(reads, writes); got != may {
+					return fmt.Errorf("%s reads and writes: %s, want %s", user, got, may)
+				}
+			}
+			return nil
+		}
+	}
+	step("switched on", users(map[string]string{"reports": "first true false", "reports#2": "second false false"}))
+	w.passwords = map[string]Password{"reports": "second"}
+	step("another password", users(map[string]string{"reports": "second true false", "reports#2": "first false false"}))
+	w.want.Users = slices.Clone(w.want.Users)
+	w.want.Users[0], w.want.Users[1] = schema.AuthUser{Name: "orders-app", Roles: []string{"orders-rw"}}, schema.AuthUser{Name: "reports", Roles: []string{"orders-rw"}}
+	w.passwords = map[string]Password{"orders-app": "third"}
+	step("passwords for other users", users(map[string]string{"orders-app": "third true true", "reports": "second false false"}))
+	w.want = &schema.AuthSpec{Enabled: new(false)}
+	step("switched off", func() error {
+		if is := w.look(w.clients); is.Enabled {
+			return errors.New("it is on")
+		}
+		return nil
+	})
+	return killed
+}
+
+// Changes beside Git are found and taken back, and what Git does not list is told.
+func TestAuthDrift543(t *testing.T) {
+	for _, version := range []string{etcdtest.V34, etcdtest.V37} {
+		t.Run(version, func(t *testing.T) {
+			w := startAuth(t, version, 3)
+			w.work(w.clients)
+			m, err := w.clients.client("shop/orders", w.endpoints[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := m.etcd.Auth
+			for _, beside := range []func() error{
+				func() error { _, err := a.RoleAdd(t.Context(), "stray"); return err },
+				func() error { _, err := a.UserAdd(t.Context(), "alice", "secret"); return err },
+				func() error { _, err := a.UserGrantRole(t.Context(), "reports", "orders-rw"); return err },
+				func() error {
+					_, err := a.RoleGrantPermission(t.Context(), "all-r", "/orders/", "/orders0", clientv3.PermissionType(clientv3.PermWrite))
+					return err
+				},
+				func() error { _, err := a.UserRevokeRole(t.Context(), "orders-app", "orders-rw"); return err },
+				func() error { _, err := a.UserChangePassword(t.Context(), "reports", "other"); return err },
+			} {
+				if err := beside(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.clients.passwords.forget("shop/orders") // an hour later
+			done, _ := w.work(w.clients)
+			want := []string{
+				"give user orders-app role orders-rw", "set the password of user reports",
+				`no longer let role all-r write "/orders/"*`, "take role orders-rw from user reports",
+			}
+			if !slices.Equal(done, want) {
+				t.Errorf("it does %q, want %q", done, want)
+			}
+			is := w.look(w.clients)
+			if !slices.Equal(is.OtherUsers, []string{"alice"}) || !slices.Equal(is.OtherRoles, []string{"stray"}) {
+				t.Errorf("others are %q and %q", is.OtherUsers, is.OtherRoles)
+			}
+			w.want.Prune = true
+			if done, _ := w.work(w.clients); !slices.Equal(done, []string{"delete user alice", "delete role stray"}) {
+				t.Errorf("with prune it does %q", done)
+			}
+		})
+	}
+}
+
+// Whatever quorate asks of members, it is answered with authentication on.
+func TestEverythingWithAuthentication544(t *testing.T) {
+	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			w := startAuth(t, version, 3)
+			w.work(w.clients)
+			ctx, c := t.Context(), w.clients
+			r := c.Round(ctx, "shop/orders", w.endpoints, true)
+			if trouble := troubleOf(r); trouble != "" || r.Incomparable != "" {
+				t.Fatalf("round: %s%s", trouble, r.Incomparable)
+			}
+			leader := r.Leader()
+			var led, follower Endpoint
+			for _, e := range w.endpoints {
+				if e.Member == leader.Name {
+					led = e
+				} else {
+					follower = e
+				}
+			}
+			peer := "http://" + backuptest.FreeAddress(t)
+			for _, ask := range []struct {
+				name string
+				do   func() error
+			}{
+				{"noop", func() error { return c.AppendNoops(ctx, "shop/orders", w.target(r, led)) }},
+				{"snapshots saved", func() error { _, err := c.SnapshotCount(ctx, "shop/orders", led); return err }},
+				{"snapshot", func() error {
+					stream, err := c.Snapshot(ctx, "shop/orders", w.target(r, follower))
+					if err == nil {
+						_ = stream.Close()
+					}
+					return err
+				}},
+				{"compact", func() error { return c.Compact(ctx, "shop/orders", w.target(r, led), 1) }},
+				{"defragment", func() error { return c.Defragment(ctx, "shop/orders", w.target(r, follower)) }},
+				{"disarm", func() error {
+					return c.Disarm(ctx, "shop/orders", w.endpoints, state.Alarm{Kind: state.NoSpace, MemberID: leader.ID})
+				}},
+				{"move the leader", func() error {
+					return c.MoveLeader(ctx, "shop/orders", w.target(r, led), r.Member(follower.Member).ID)
+				}},
+				{"learner", func() error {
+					id, err := c.AddLearner(ctx, "shop/orders", w.id, w.endpoints, peer)
+					for tries := 0; errors.Is(err, ErrUnhealthyCluster) && tries < 20; tries++ {
+						time.Sleep(500 * time.Millisecond) // the members must have been in touch for five seconds
+						id, err = c.AddLearner(ctx, "shop/orders", w.id, w.endpoints, peer)
+					}
+					if err != nil {
+						return err
+					}
+					return w.promoted(peer, id)
+				}},
+				{"downgrade", func() error {
+					if version == etcdtest.V34 || version == etcdtest.V35 {
+						return nil // they have none
+					}
+					line := map[string]string{etcdtest.V36: "3.5", etcdtest.V37: "3.6"}[version]
+					w.awaitLine(version)
+					if err := c.EnableDowngrade(ctx, "shop/orders", w.target(r, led), line); err != nil {
+						return err
+					}
+					return c.CancelDowngrade(ctx, "shop/orders", w.target(r, led))
+				}},
+			} {
+				if err := ask.do(); err != nil {
+					t.Errorf("%s: %v", ask.name, err)
+				}
+			}
+		})
+	}
+}
+
+// promoted lets a learner start, become a voter through each of the others, whoever leads, and go.
+func (w *authWorld) promoted(peer, id string) error {
+	w.Helper()
+	orders := clustertest.Orders()
+	initial := append(slices.Clone(w.Initial), naming.Member(orders.Metadata.Name, 3)+"="+peer)
+	w.dial(w.Add(orders, 3, peer, "--initial-cluster="+strings.Join(initial, ","), "--initial-cluster-state=existing"))
+	defer func() { w.endpoints = w.endpoints[:3] }()
+	follower := w.followerFirst()
+	err := ErrLearnerNotReady
+	for tries := 0; errors.Is(err, ErrLearnerNotReady) && tries < 100; tries++ {
+		time.Sleep(100 * time.Millisecond)
+		err = w.clients.PromoteMember(w.Context(), "shop/orders", w.id, follower, id)
+	}
+	if err != nil {
+		return err
+	}
+	return w.clients.RemoveMember(w.Context(), "shop/orders", w.id, follower, id)
+}
+
+// followerFirst are the first three members, of which the first does not lead.
+func (w *authWorld) followerFirst() []Endpoint {
+	w.Helper()
+	r := w.round(false)
+	leader := r.Leader()
+	all := slices.Clone(w.endpoints[:3])
+	if leader != nil && leader.Name == all[0].Member {
+		all[0], all[1] = all[1], all[0]
+	}
+	return all
+}
+
+// awaitLine waits until the members have agreed on their own minor.
+func (w *authWorld) awaitLine(version string) {
+	w.Helper()
+	w.await("the cluster version", func(r state.Round) bool { return r.ClusterVersion == version[1:4]+".0" })
+}
+
+// Authentication stays off where quorate's certificate is not that of root, or user root has
+// not its role: real etcd would let nobody in again.
+func TestAuthIsNotEnabledWithoutAccess545(t *testing.T) {
+	w := startAuth(t, etcdtest.V37, 1)
+	enable := AuthWork{AuthChange: state.AuthChange{Op: state.EnableAuth}, ClusterID: w.id}
+	backuptest.WantError(t, w.clients.ChangeAuth(t.Context(), "shop/orders", w.endpoints, enable), "enable authentication", "user root", "not found")
+	root := func(op state.AuthOp) AuthWork {
+		return AuthWork{AuthChange: state.AuthChange{Op: op, User: rootUser, Role: rootUser}, ClusterID: w.id}
+	}
+	if err := w.clients.ChangeAuth(t.Context(), "shop/orders", w.endpoints, root(state.AddUser)); err != nil {
+		t.Fatal(err)
+	}
+	backuptest.WantError(t, w.clients.ChangeAuth(t.Context(), "shop/orders", w.endpoints, enable), "quorate would lock itself out: user root has not the role root")
+	if err := w.clients.ChangeAuth(t.Context(), "shop/orders", w.endpoints, root(state.GrantRole)); err != nil {
+		t.Fatal(err)
+	}
+	plain := startEtcd(t, etcdtest.V37, 1, false)
+	backuptest.WantError(t, plain.clients.enableAuth(t.Context(), "shop/orders", mustConn(t, plain), plain.endpoints), "quorate would lock itself out: it has no certificate")
+	if is := w.look(w.clients); is.Enabled {
+		t.Error("it is on")
+	}
+}
+
+func mustConn(t *testing.T, s *etcdServers) *Conn {
+	t.Helper()
+	m, err := s.clients.client("shop/orders", s.endpoints[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// A password is in no text that a person, or a log, may see.
+func TestPasswordIsNotPrinted(t *testing.T) {
+	work := AuthWork{Password: "S3cret", HasPassword: true}
+	question := AuthQuestion{Passwords: map[string]Password{"a": "S3cret"}}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		if text := fmt.Sprintf(format+format, work, question); strings.Contains(text, "S3cret") {
+			t.Errorf("%s prints %s", format, text)
+		}
+	}
+}
