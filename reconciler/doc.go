@@ -27,9 +27,11 @@
 //	             plan/certificates: those about certificates, and plan/trust: which authorities
 //	             members are to trust, and how far a change of them is;
 //	             plan/objects: the rules about objects that others, or admission, change;
+//	             plan/auth: the rules about users and roles; plan/logs: the one about members' logs;
 //	             plan/times: the rule about times that lie ahead of the clock;
 //	             plan/action: what can be done, each with its effect and its way back;
 //	             plan/outlook: what comes of it when all goes well, for the forecast
+//	grants       users and roles against what the file says
 //	execute      an action → API calls and requests to the members
 //	report       log lines, Events, metrics, the status of each object
 //	explain      what each hold means and what to do, for people

@@ -337,3 +337,20 @@ func ClientTLS(clientSecret *corev1.Secret, serverName string) (*tls.Config, err
 		MinVersion:   tls.VersionTLS12,
 	}, nil
 }
+
+// CommonName is the common name of the certificate in a Secret: the name by which etcd knows
+// who shows it.
+func CommonName(secret *corev1.Secret) (string, error) {
+	if secret == nil {
+		return "", errors.New("the Secret with the client certificate is missing")
+	}
+	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return "", fmt.Errorf("the certificate in the Secret %s cannot be read: %w", secret.Name, err)
+	}
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return "", fmt.Errorf("the certificate in the Secret %s cannot be read: %w", secret.Name, err)
+	}
+	return leaf.Subject.CommonName, nil
+}

@@ -21,6 +21,7 @@ type Members interface {
 	Membership
 	Maintenance
 	Downgrades
+	Auth
 }
 
 // Leadership moves the leadership.

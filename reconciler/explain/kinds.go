@@ -26,7 +26,7 @@ func kinds() []Entry {
 			Means: "quorate cannot ask the members, and they serve: enough pods are ready for a quorum, by a probe that reads through one. Nothing is done to the cluster until they answer.",
 			Why:   "Silence towards quorate is no proof that a member is down. A recovery or a deletion would stop members that serve.",
 			Do: []string{
-				"Find out what is between quorate and port 2379 of the pods: a NetworkPolicy, a service mesh with mutual TLS of its own, authentication in etcd, certificates, or a missing route.",
+				"Find out what is between quorate and port 2379 of the pods: a NetworkPolicy, a service mesh with mutual TLS of its own, authentication in etcd that does not let it in as user root, certificates, or a missing route.",
 				"Neither delete nor recover anything. spec.recovery is refused meanwhile.",
 			},
 		},

@@ -131,7 +131,7 @@ func rules() []Entry {
 			Means: "No member answers quorate, and enough of them are ready for a quorum: the cluster serves, and only quorate does not see it. A spec.recovery is refused, and noted as refused.",
 			Why:   "The readiness probe of each pod reads through a quorum every second, and the kubelet asks it from the node: that is evidence of life, and silence is none of death. The word of a node that does not report is not counted.",
 			Do: []string{
-				"kubectl get networkpolicy -A: let quorate's namespace in to port 2379. Exempt that port from a mesh's mutual TLS, and switch off authentication in etcd: certificates decide who connects.",
+				"kubectl get networkpolicy -A: let quorate's namespace in to port 2379. Exempt that port from a mesh's mutual TLS. With authentication on in etcd, quorate comes in as user root, by the common name of its certificate: see docs/users.md.",
 				"From a laptop, quorate plan needs a route to the pods' addresses: run it in the cluster where there is none.",
 				"Take spec.recovery out of the file, if it is there. What was refused is not carried out when the quorum is lost one day.",
 			},
@@ -151,6 +151,16 @@ func rules() []Entry {
 			Means: "Whose data a volume holds is noted on its claim. A volume that is not known to be a member's is never deleted.",
 			Why:   "It may be the only copy.",
 			Do:    []string{"Look at what the claim has; delete it by hand if its data is not needed."},
+		},
+		{
+			Name:  "noauth",
+			Means: "A rollout between 3.4 and 3.5, or a new member on a release with a known fault, is due, and authentication is on in etcd, or nobody knows whether it is.",
+			Why:   "Members of 3.4 read a password that a member of 3.5 has written as an empty one, and a new member of such a release may hold other data than the rest. etcd supports neither.",
+			Do: []string{
+				"Commit spec.auth.enabled: false, in the same change if you like: authentication is switched off first, and users and roles stay. Commit true again afterwards. Meanwhile all who have a client certificate may read and write everything.",
+				"Where a person switched it on, etcdctl auth disable does the same.",
+				"Where the hold names a release that fixes the fault, go there first.",
+			},
 		},
 		{
 			Name:  "membership",
@@ -242,6 +252,12 @@ func rules() []Entry {
 				"Where something else has the name of an object, rename the cluster, or remove what is in the way.",
 				"A policy that forbids budgets which keep every pod stops rollouts: exempt the budget of the cluster.",
 			},
+		},
+		{
+			Name:  "auth",
+			Means: "Users, roles, permissions and authentication are changed to what spec.auth says, one after the other; or a restored cluster gets no clients yet, because what it says cannot be done.",
+			Why:   "quorate gives itself its access first, then all that lets others in, and switches authentication on last: at no moment is quorate, or a user of the file, locked out by a change that is half done.",
+			Do:    []string{"Do what the hold says about the Secret or the certificate. What is not listed in the file stays, unless spec.auth.prune is true."},
 		},
 		{
 			Name:  "fleet",
@@ -357,6 +373,16 @@ func rules() []Entry {
 			Means: "A database should be defragmented, and is not: its release may lose data in it, or a member is not well.",
 			Why:   "A member serves nothing while it is defragmented, and some releases have bugs in it.",
 			Do:    []string{"Upgrade first. Under NOSPACE raise spec.etcd.quotaBackendBytes before that, in a commit of its own."},
+		},
+		{
+			Name:  "users",
+			Means: "A user cannot be what spec.auth says, because its password cannot be read; or authentication stays off, because quorate would not be let in, or the release has a fault.",
+			Why:   "Authentication is switched on when every user is there and quorate's own access is proven: there is no way back for who is locked out.",
+			Do: []string{
+				"Create the Secret that the hold names, with the label quorate.dev/use: passwords, or correct spec.auth.",
+				"With tls.mode: Secrets issue the client certificate for quorate with the common name root.",
+				"Where the members do not answer about users, see what is wrong with them: quorate status.",
+			},
 		},
 		{Name: "applied", Means: "What was applied is recorded: the commit that the cluster is now.", Why: steps},
 		{

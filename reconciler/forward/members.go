@@ -51,6 +51,14 @@ func (m *Members) SnapshotCount(ctx context.Context, cluster string, member etcd
 	return m.Client.SnapshotCount(ctx, cluster, member)
 }
 
+// Auth asks members for users and roles in the way in which they are reached.
+func (m *Members) Auth(ctx context.Context, cluster string, members []etcd.Endpoint, q etcd.AuthQuestion) state.Auth {
+	if ways := m.known(members); ways != nil {
+		members = ways
+	}
+	return m.Client.Auth(ctx, cluster, members, q)
+}
+
 // Close ends what was opened.
 func (m *Members) Close() {
 	m.mu.Lock()

@@ -116,8 +116,10 @@ const (
 	LabelSchedule = "quorate.dev/backup-schedule"
 )
 
-// LabelUse is on a Secret of others that a file may have quorate use, and UseBackups is what for.
+// LabelUse is on a Secret of others that a file may have quorate use, and the others are what
+// for: backups, and the passwords of etcd's users.
 const (
-	LabelUse   = "quorate.dev/use"
-	UseBackups = "backups"
+	LabelUse     = "quorate.dev/use"
+	UseBackups   = "backups"
+	UsePasswords = "passwords"
 )

@@ -35,7 +35,7 @@ func (o *Observer) describe(g gathered) (*View, error) {
 	v.describePlaces(g.shut, g.foreseen)
 	v.Observed.Restore = restoreOf(v.Cluster, v.Record, g.job, g.jobPods)
 	v.describeVolumes(g)
-	v.Observed.Rounds = slices.Clone(g.rounds)
+	v.Observed.Rounds, v.Observed.Auth = slices.Clone(g.rounds), g.auth
 	// What the members report decides which waypoint is due, and that what is wanted.
 	if err := o.aim(v); err != nil {
 		return nil, err

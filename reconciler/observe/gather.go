@@ -62,6 +62,8 @@ type gathered struct {
 	// endpoints are how the members were reached, and rounds what they answered.
 	endpoints []etcd.Endpoint
 	rounds    []state.Round
+	// auth is what was found of users and roles; nil where nobody asked.
+	auth *state.Auth
 }
 
 // gather reads everything about a cluster, in the order in which one answer tells
@@ -96,6 +98,9 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, e
 	// A formed cluster without a reachable member has a round, too: an empty one.
 	if len(g.endpoints) > 0 || g.parsed != nil && g.parsed.Formed() {
 		g.rounds = []state.Round{o.Members.Round(ctx, g.cluster.Key(), g.endpoints, false)}
+	}
+	if g.auth, err = o.askAuth(ctx, g); err != nil {
+		return g, err
 	}
 	g.kubelets, err = o.reportingNodes(ctx, g)
 	return g, err

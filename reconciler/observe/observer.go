@@ -22,6 +22,7 @@ import (
 type Members interface {
 	Round(ctx context.Context, cluster string, members []etcd.Endpoint, deep bool) state.Round
 	SnapshotCount(ctx context.Context, cluster string, member etcd.Endpoint) (int64, error)
+	Auth(ctx context.Context, cluster string, members []etcd.Endpoint, q etcd.AuthQuestion) state.Auth
 	Forget(cluster string)
 }
 
@@ -49,6 +50,8 @@ type Observer struct {
 	read     memo.Map[reading]
 	rendered memo.Map[rendering]
 	checked  memo.Map[certificateCheck]
+	// auths are the users and roles that were found as they should be.
+	auths memo.Map[authLook]
 	// choices are the backups that were chosen last.
 	choices memo.Map[choice]
 }
@@ -68,6 +71,7 @@ func (o *Observer) Forget(key string) {
 	o.read.Forget(key)
 	o.rendered.Forget(key)
 	o.checked.Forget(key)
+	o.auths.Forget(key)
 	o.choices.Forget(key)
 }
 

@@ -48,4 +48,5 @@
 //	I26  no member stops outside a maintenance window, except to be repaired or deleted
 //	I27  one daemon that follows one place in Git acts on a cluster
 //	I28  no more clusters are disrupted at once than were allowed, wave by wave
+//	I29  quorate never locks itself out of etcd
 package plan

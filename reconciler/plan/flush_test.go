@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/logs"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -30,7 +31,7 @@ func TestFlush(t *testing.T) {
 		}
 	}
 	const first = "add to the log: every member runs with snapshot-count=1"
-	checkRule(t, flush, []ruleCase{
+	checkRule(t, logs.Flush, []ruleCase{
 		{name: "17: no change passes"},
 		{name: "53: another upgrade passes", change: commit(newVersion)},
 		{name: "55: born on 3.6 passes", change: with(runs("3.6.16"), commit("3.7.3"))},
@@ -46,7 +47,7 @@ func TestFlush(t *testing.T) {
 		{name: "55: one does not answer", change: with(at, nudged(time.Second, 2), saved(3, 3, 3), down(1)), want: "Waiting: orders-1 saves"},
 		{name: "55: no member was asked", change: with(at, nudged(time.Second, 2), func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Waiting: orders-0 saves"},
 		{name: "55: one of which nobody knew how often", change: with(at, nudged(time.Second, 2), saved(3, 3, 3), func(s *situation.Situation) { delete(s.Observed.Record.Forced.Before, "orders-2") }), want: "Waiting: orders-2 saves"},
-		{name: "55: some time later a few more are added", change: with(at, nudged(snapshotTime, 2), saved(3, 3, 2)), want: "add to the log: orders-2 has not saved its state beside its log since the last entries; a few more are added"},
+		{name: "55: some time later a few more are added", change: with(at, nudged(logs.SnapshotTime, 2), saved(3, 3, 2)), want: "add to the log: orders-2 has not saved its state beside its log since the last entries; a few more are added"},
 		{name: "55: a long time later a person is asked", change: with(at, nudged(time.Second, 2), since(time.Hour), saved(3, 3, 2)), want: "check the log of orders-2: it does not save snapshots"},
 		{name: "55: there is no leader", change: with(at, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Unhealthy: there is no leader to add entries"},
 	})

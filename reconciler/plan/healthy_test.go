@@ -34,6 +34,7 @@ func healthy(n int32) *situation.Situation {
 	}
 	d.Spec.Upgrade.Backup = schema.BackupRequired
 	o := state.Observed{
+		Auth:    &state.Auth{},
 		Record:  &state.Record{ClusterID: "c1", Members: map[string]string{}, Applied: &state.Applied{SpecHash: "a", Version: oldVersion}, BornOn: state.Minor(oldVersion)},
 		Objects: []state.Object{{Kind: "Service", Name: "orders", State: state.ObjectInSync}},
 		Set: &state.Set{

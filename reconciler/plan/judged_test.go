@@ -172,6 +172,7 @@ func (j *judgments) add(more judgments) {
 // and why.
 var elsewhere = map[int]string{
 	10: "retention has a property of its own, in reconciler/schedule",
+	29: "users and roles have a simulation of their own, in reconciler/plan/auth",
 }
 
 // invariantTexts are those of doc.go by their number.

@@ -173,7 +173,7 @@ func plainly(w *world) sight { return sight{first: w, second: w, caches: w} }
 // those of the world live, which are the caches' when it decides, and those of
 // the API server itself when it decides again; all else is from the caches.
 func (e *engine) observed(live *world, s sight) state.Observed {
-	o := state.Observed{Objects: e.lookAtObjects(live), Record: e.lookAtRecord(live)}
+	o := state.Observed{Auth: &state.Auth{}, Objects: e.lookAtObjects(live), Record: e.lookAtRecord(live)}
 	s.caches.lookAround(&o)
 	if !s.caches.secrets {
 		o.Certificates.Missing = missingSecrets

@@ -19,7 +19,7 @@ func TestEveryRuleDecidesAScenario(t *testing.T) {
 	paths, _ := filepath.Glob(filepath.Join("testdata", "scenarios", "*.txtar"))
 	for _, path := range paths {
 		a := readArchive(t, path)
-		d, o := a.desired(t), state.Observed{}
+		d, o := a.desired(t), state.Observed{Auth: &state.Auth{}}
 		a.observe(t, d, &o)
 		name := decidedBy(situation.Of(d, o, noon))
 		decided[name] = append(decided[name], situation.Situation{Git: d, Observed: o})

@@ -334,7 +334,7 @@ func TestAPrintedDecisionReadsBack(t *testing.T) {
 func readBack(t *testing.T, text string) (got string, same bool) {
 	t.Helper()
 	a := parseArchive(t, "printed", text)
-	d, o := a.desired(t), state.Observed{}
+	d, o := a.desired(t), state.Observed{Auth: &state.Auth{}}
 	a.observe(t, d, &o)
 	got = Make(d, o, noon).Text()
 	return got, got == a.sections["plan"]

@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"github.com/quorate/quorate/reconciler/plan/auth"
 	"github.com/quorate/quorate/reconciler/plan/certificates"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/plan/logs"
 	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/recovery"
 	"github.com/quorate/quorate/reconciler/plan/situation"
@@ -41,6 +43,7 @@ type rule struct {
 //	reachable     members that are ready and do not answer are not lost                        I17 I18
 //	recovery      a lost quorum: what Git says, once, or nothing                               I8 I13 I17 I18
 //	holdings      whose data a volume holds is written on its claim                            I6 I7
+//	noauth        what etcd does not support with authentication on waits until it is off    I14 I15
 //	membership    a change of the member list that has begun is finished                       I1 I19 I24
 //	repair        a permanently lost member, unheard by the leader, is replaced, one, backed up I1 I5 I17
 //	alarms        space is freed, and an alarm ends when its cause has                         I9 I23
@@ -52,6 +55,7 @@ type rule struct {
 //	health        the gate: every member, by ID, as it reports itself                          I1 I2 I15 I17
 //	claims        nothing stops a member while a volume would go with its pod                  I6
 //	fight         nothing begins while another writer, or admission, undoes what quorate does  I25
+//	auth          users and roles as Git says, one by one, and authentication last           I29
 //	fleet         few clusters at once are disrupted, wave by wave                             I28
 //	window        members restart inside a maintenance window                                  I26
 //	confirm       the gate again, with catch-up                                                I15 I16
@@ -71,6 +75,7 @@ type rule struct {
 //	grow          one learner at a time, and only between two rolls                            I1 I19
 //	admit         clients come to a restored cluster when all members have joined              I7 I8
 //	defragment    databases are defragmented one at a time, on safe releases only             I23 I26
+//	users         users who cannot be there yet, and why authentication stays off, are told  I29
 //	applied       what was applied is recorded                                                 I13
 //	rotation      authorities change in phases, while each member trusts what all others show    I22
 //	expiry        what only a person can mend of certificates is reported                      I22
@@ -96,6 +101,7 @@ func table() []rule {
 		{"reachable", recovery.Reachable},
 		{decision.RuleRecovery, recovery.Lost},
 		{"holdings", volumes.Holdings},
+		{"noauth", auth.Off},
 		{"membership", membership},
 		{"repair", repair},
 		{"alarms", alarms},
@@ -107,6 +113,7 @@ func table() []rule {
 		{"health", health},
 		{"claims", volumes.Claims},
 		{"fight", objects.Fight},
+		{"auth", auth.Change},
 		{"fleet", fleet},
 		{"window", window},
 		{"confirm", confirm},
@@ -114,7 +121,7 @@ func table() []rule {
 		{"backup", backup},
 		{"shrink", shrink},
 		{"remove", remove},
-		{"flush", flush},
+		{"flush", logs.Flush},
 		{"downgrade", downgrade},
 		{"start", start},
 		{"soak", soak},
@@ -126,6 +133,7 @@ func table() []rule {
 		{"grow", grow},
 		{"admit", admit},
 		{"defragment", defragment},
+		{"users", auth.Missing},
 		{"applied", applied},
 		{"rotation", certificates.Rotate},
 		{"expiry", certificates.Expiry},

@@ -47,6 +47,7 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 //	restore       how far the restore of a volume is
 //	members       a row each, as the second of two looks had them
 //	before        the first look, where it differs
+//	auth          users and roles: has file, or nothing; no section is nothing, with authentication off
 //	fleet         limit, and a row each for other clusters: disrupted or unfinished
 //	plan          what Make says
 func TestScenarios(t *testing.T) {
@@ -57,7 +58,7 @@ func TestScenarios(t *testing.T) {
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			a := readArchive(t, path)
-			d, o := a.desired(t), state.Observed{}
+			d, o := a.desired(t), state.Observed{Auth: &state.Auth{}}
 			a.observe(t, d, &o)
 			made := Make(d, o, noon)
 			if problem := decidesOtherwise(d, o, made); problem != "" {
@@ -126,7 +127,8 @@ func vocabulary() map[string]string {
 		"desired": "version template spec replicas soak mode backup backup-url problems window state quota " +
 			"repair repair-after removed-volumes deletion-volumes deletion-backup storage class-change defragmentation " +
 			"owner take-over wave recovery image rotate " +
-			"path stops restore chosen unclear none",
+			"path stops restore chosen unclear none auth",
+		"auth": "has enabled no-secret no-access problem",
 		"record": "cluster members applied backup roll-backup problem " +
 			"joining leaving replacing retired failed hibernated deleted founders " +
 			"owner recovering recovered refused stored restored claims " +
@@ -232,6 +234,9 @@ func (a archive) desired(t *testing.T) state.Desired {
 			d.Spec.Storage.StorageClassName = &class
 		}
 	}
+	if s["auth"] != "" {
+		d.Spec.Auth = wanted(s["auth"] == "on")
+	}
 	d.Spec.Repair.Mode = schema.RepairMode(s["repair"])
 	if s["repair-after"] != "" {
 		d.Spec.Repair.After = &metav1.Duration{Duration: noon.Sub(ago(t, s["repair-after"]))}
@@ -285,6 +290,7 @@ func (a archive) observe(t *testing.T, d state.Desired, o *state.Observed) {
 	a.observeObjects(t, o)
 	a.observeSet(t, d, o)
 	a.observeFleet(t, o)
+	a.observeAuth(t, o)
 	if _, asked := a.sections["members"]; !asked {
 		return
 	}

@@ -22,7 +22,7 @@ func TestWhatWasMeasuredStandsApart(t *testing.T) {
 	differ := 0
 	for _, path := range paths {
 		a := readArchive(t, path)
-		d, o, later := a.desired(t), state.Observed{}, state.Observed{}
+		d, o, later := a.desired(t), state.Observed{Auth: &state.Auth{}}, state.Observed{Auth: &state.Auth{}}
 		a.observe(t, d, &o)
 		a.observe(t, d, &later)
 		measureAnew(&later)

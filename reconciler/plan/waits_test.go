@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/certificates"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/plan/logs"
 	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/recovery"
 	"github.com/quorate/quorate/reconciler/plan/situation"
@@ -148,7 +149,7 @@ func waitingCases() []awaitedCase {
 		{eval: downgrade, change: with(down37, begun, rolled("3.6.16", 0, 1, 2), func(s *situation.Situation) { s.Desired.Spec.Version, s.Desired.Template = "3.7.3", "a" })},
 		{eval: fleet, change: with(commit(newVersion), backedUp(0), atMost(1, since(neighbour("db/baskets", "it is being rolled"))))},
 		{eval: fleet, change: with(commit(newVersion), backedUp(0), behind(since(neighbour("db/test", "its file has not been applied yet"))))},
-		{eval: flush, change: flushing},
+		{eval: logs.Flush, change: flushing},
 		{eval: hibernated, change: with(asleepNow, goingPod(0))},
 		{eval: hibernated, change: asleepNow},
 		{eval: settled, change: func(s *situation.Situation) { s.Observed.Set.Settled = false }},
@@ -403,7 +404,7 @@ func TestNoHoldNamesTheClaimsOfAPredecessor(t *testing.T) {
 	named := 0
 	for _, path := range paths {
 		a := readArchive(t, path)
-		d, o := a.desired(t), state.Observed{}
+		d, o := a.desired(t), state.Observed{Auth: &state.Auth{}}
 		a.observe(t, d, &o)
 		if o.Record == nil || o.Record.ClaimPrefix != "" || d.Restore != nil {
 			continue

@@ -23,8 +23,11 @@ func outside() map[string]string {
 		controls = "asks for the cause as the holds do that say: find out why"
 		certs    = "no world has certificates that end: reconciler/plan/certificates_test.go"
 		asks     = "what is asked for again is not in a world: the rule's table"
+		users    = "no world has users: their own simulation, reconciler/plan/auth/sim_test.go"
 	)
 	return map[string]string{
+		"commit spec.auth.enabled: false": users, "a.NoSecret[user]": users,
+		"whose common name is root": users, "the rollout comes before authentication": users,
 		"lostNode(s, p)": late, "find out which pod still uses it": late,
 		"do not take finalizers off by hand": late, "checkLeader": late, "those that may still start count": late,
 		"something that only %s can do may be in use": late, "it does not save snapshots": late,

@@ -274,7 +274,7 @@ func unknowns(steps []decision.Step) []string {
 		if _, backup := s.Action.(action.TakeBackup); backup {
 			texts = append(texts,
 				"whether the store takes a backup, and whether one of the last minutes is there already",
-				"whether authentication is on: then the backup needs a user that may read everything")
+				"whether authentication was switched on beside Git: then quorate's certificate must be that of user root, and 3.4 to 3.5 waits until it is off")
 		}
 	}
 	return texts

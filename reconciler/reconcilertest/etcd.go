@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/grants"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -49,6 +50,11 @@ type FakeEtcd struct {
 	// nudge for those that save.
 	Saved map[string]int64
 	Saves func(member string) bool
+	// Users are its users and roles, and whether authentication is on. Passwords are what its
+	// users come in with; "" for none. Questions counts how often it was asked for these.
+	Users     state.Auth
+	Passwords map[string]etcd.Password
+	Questions int
 	// founded is the cluster as a restore has made it; nil for the first one.
 	founded *founding
 }
@@ -134,6 +140,45 @@ func (e *FakeEtcd) SnapshotCount(_ context.Context, _ string, member etcd.Endpoi
 		return 0, errors.New("connection refused")
 	}
 	return e.Saved[member.Member], nil
+}
+
+// Auth tells of users and roles as etcd does: of passwords only while authentication is on.
+func (e *FakeEtcd) Auth(_ context.Context, _ string, _ []etcd.Endpoint, q etcd.AuthQuestion) state.Auth {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.Questions++
+	found := e.Users
+	found.At, found.NoSecret, found.Passwords = time.Now(), q.Unread, map[string]state.PasswordState{}
+	for _, user := range q.Users {
+		has, known := e.Passwords[user]
+		switch wanted := q.Passwords[user]; {
+		case !known:
+		case has == wanted:
+			found.Passwords[user] = state.PasswordRight
+		case has == "" || wanted == "":
+			found.Passwords[user] = state.PasswordOtherKind
+		default:
+			found.Passwords[user] = state.PasswordWrong
+		}
+	}
+	return found
+}
+
+// ChangeAuth changes users and roles.
+func (e *FakeEtcd) ChangeAuth(_ context.Context, _ string, _ []etcd.Endpoint, work etcd.AuthWork) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.Refuse != nil {
+		return e.Refuse
+	}
+	e.Users = *grants.After(&e.Users, work.AuthChange)
+	if work.Op == state.AddUser || work.Op == state.RenewUser || work.Op == state.SetPassword {
+		if e.Passwords == nil {
+			e.Passwords = map[string]etcd.Password{}
+		}
+		e.Passwords[work.User] = work.Password
+	}
+	return e.changed(work.AuthChange.String())
 }
 
 func FakeMemberID(name string) string { return "a" + strconv.Itoa(int(naming.Ordinal(name))) }

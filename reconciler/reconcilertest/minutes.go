@@ -119,6 +119,16 @@ func (c *counted) SnapshotCount(ctx context.Context, cluster string, member etcd
 	return c.Members.SnapshotCount(ctx, cluster, member)
 }
 
+func (c *counted) Auth(ctx context.Context, cluster string, members []etcd.Endpoint, q etcd.AuthQuestion) state.Auth {
+	c.call()
+	return c.Members.Auth(ctx, cluster, members, q)
+}
+
+func (c *counted) ChangeAuth(ctx context.Context, cluster string, members []etcd.Endpoint, work etcd.AuthWork) error {
+	c.call()
+	return c.Members.ChangeAuth(ctx, cluster, members, work)
+}
+
 func (c *counted) MoveLeader(ctx context.Context, cluster string, leader etcd.Target, toID string) error {
 	c.call()
 	return c.Members.MoveLeader(ctx, cluster, leader, toID)

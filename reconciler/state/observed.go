@@ -67,6 +67,8 @@ type Observed struct {
 	Restore Restore
 	// Rounds are reports of the members' health, oldest first.
 	Rounds []Round
+	// Auth is what was found of users, roles and authentication; nil where nobody asked.
+	Auth *Auth
 	// Fleet is what the other clusters do; filled in only where Begins reports true.
 	Fleet Fleet
 }

@@ -36,7 +36,7 @@ func (r Recovering) Kept() string {
 // answers to a user only, as etcd does with authentication on.
 func (r Recovering) HelpStart(denied bool) string {
 	if denied {
-		return "the backup has authentication switched on, and quorate has no user in it that may read: with tls.mode Managed its certificate is that of user root; else switch authentication off in the pod with `etcdctl --user root auth disable`, and on again at the end"
+		return "the backup has authentication switched on, and quorate is not let in as user root, which it is by the common name of its client certificate, in tls.mode Managed always; else switch authentication off in the pod with `etcdctl --user root auth disable`, and on again at the end"
 	}
 	return r.Kept() + "; check its pod"
 }

@@ -211,6 +211,10 @@ func (m *members) SnapshotCount(ctx context.Context, cluster string, member etcd
 	return n, err
 }
 
+func (m *members) ChangeAuth(ctx context.Context, cluster string, list []etcd.Endpoint, work etcd.AuthWork) error {
+	return m.call(ctx, "change-auth", func() error { return m.Members.ChangeAuth(ctx, cluster, list, work) })
+}
+
 func (m *members) MoveLeader(ctx context.Context, cluster string, leader etcd.Target, toID string) error {
 	return m.call(ctx, "move-leader", func() error { return m.Members.MoveLeader(ctx, cluster, leader, toID) })
 }

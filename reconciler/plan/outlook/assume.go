@@ -3,6 +3,7 @@ package outlook
 import (
 	"time"
 
+	"github.com/quorate/quorate/reconciler/grants"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
@@ -37,6 +38,7 @@ func Assume(before state.Desired, now time.Time, leader int32) state.Observed {
 	}
 	o.Rounds = assumeRounds(before, o, now, leader)
 	o.AssumeState(before.Spec)
+	o.Auth = grants.Assume(before.Spec.Auth)
 	return o
 }
 

@@ -64,7 +64,8 @@ func Unreachable(s *situation.Situation, ready, members int, denied bool) verdic
 		"the members serve meanwhile: neither delete nor recover anything"
 	if denied {
 		message = fmt.Sprintf("the members answer quorate only as a user of etcd, and the cluster has a quorum: %d of %d pods are ready", ready, members)
-		do = "authentication was switched on in etcd: switch it off again with `etcdctl auth disable`, or let certificates alone decide who may connect; neither delete nor recover anything"
+		do = "authentication was switched on in etcd, and quorate is not let in as user root: give that user the role root, and quorate a client certificate with the common name root, or switch authentication off again with `etcdctl auth disable`; " +
+			"neither delete nor recover anything"
 	}
 	return verdict.Verdict{Hold: &decision.Hold{
 		Kind: decision.Unreachable, Message: message, Detail: s.Observed.Round().Problem, Do: do, Again: verdict.Soon,

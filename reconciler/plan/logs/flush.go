@@ -1,4 +1,5 @@
-package plan
+// Package logs has the rule about what members' logs hold.
+package logs
 
 import (
 	"maps"
@@ -9,15 +10,15 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 )
 
-// snapshotTime is how long a member has to save its state before more is added to
+// SnapshotTime is how long a member has to save its state before more is added to
 // the log.
-const snapshotTime = 5 * time.Second
+const SnapshotTime = 5 * time.Second
 
-// flush sees to it, at a stop that is there for that, that every member saves its
+// Flush sees to it, at a stop that is there for that, that every member saves its
 // state beside its log: what the log holds from before is then never read again.
 // Saved counts what a member reports about itself, after entries that came when every
 // member ran the release of the stop with the flag for it.
-func flush(s *situation.Situation) verdict.Verdict {
+func Flush(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || !s.Waypoint().Flush || s.Rolling() || s.Observed.Set.CurrentTemplate != s.Desired.Template {
 		return verdict.Pass()
 	}
@@ -30,7 +31,7 @@ func flush(s *situation.Situation) verdict.Verdict {
 	case waiting == "":
 		return verdict.Do(action.RecordFlushed{Members: maps.Clone(s.Observed.Record.Members)},
 			"every member has saved its state beside its log since; what 3.5 may have written there is never read again")
-	case s.Now.Sub(n.Time) >= snapshotTime:
+	case s.Now.Sub(n.Time) >= SnapshotTime:
 		return forceSnapshot(s, waiting+" has not saved its state beside its log since the last entries; a few more are added")
 	}
 	return verdict.Wait(s, waiting+" saves its state beside its log, which takes a moment", n.Since,

@@ -1,0 +1,135 @@
+package observe_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/reconcilertest"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// withUsers lets the file say who may do what.
+func withUsers(c *schema.EtcdCluster) {
+	c.Spec.Auth = &schema.AuthSpec{
+		Enabled: new(true),
+		Roles:   []schema.AuthRole{{Name: "rw", Permissions: []schema.AuthPermission{{Access: schema.AuthReadWrite, Prefix: new("/orders/")}}}},
+		Users:   []schema.AuthUser{{Name: "app", Roles: []string{"rw"}}, {Name: "reports", PasswordSecret: schema.AuthPasswordSecret{Name: "reports"}}},
+	}
+}
+
+// passwordSecret is the Secret of the user reports.
+func passwordSecret(password string, labels map[string]string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "reports", Labels: labels}, Data: map[string][]byte{"password": []byte(password)}}
+}
+
+var mayBeUsed = map[string]string{naming.LabelUse: naming.UsePasswords}
+
+// 150, 151: users come to be as the file says, and another password in the Secret in etcd.
+func TestUsersComeToBe(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		withUsers(&w.Wish.EtcdCluster)
+		w.Wish.Digest = ""
+		for range 20 {
+			w.MustPass()
+		}
+		if w.Etcd.Users.Enabled || w.Etcd.Users.Users["app"] == nil {
+			t.Fatalf("without the Secret: %+v", w.Etcd.Users)
+		}
+		if why := w.Look().Observed.Auth.NoSecret["reports"]; !strings.Contains(why, "create the Secret shop/reports with the key password and the label quorate.dev/use=passwords") {
+			t.Errorf("the reason is %q", why)
+		}
+		w.Put(corev1.SchemeGroupVersion.WithResource("secrets"), passwordSecret("first", map[string]string{naming.LabelUse: naming.UseBackups}))
+		if why := w.Look().Observed.Auth.NoSecret["reports"]; !strings.Contains(why, "label secret reports quorate.dev/use=passwords") {
+			t.Errorf("for another use: %q", why)
+		}
+		w.Put(corev1.SchemeGroupVersion.WithResource("secrets"), passwordSecret("", mayBeUsed))
+		if why := w.Look().Observed.Auth.NoSecret["reports"]; !strings.Contains(why, "has nothing at the key password") {
+			t.Errorf("an empty one: %q", why)
+		}
+		w.Put(corev1.SchemeGroupVersion.WithResource("secrets"), passwordSecret("first", mayBeUsed))
+		w.UntilIdle()
+		if !w.Etcd.Users.Enabled || w.Etcd.Passwords["reports"] != "first" || !slices.Equal(w.Etcd.Users.Users["root"], []string{"root"}) {
+			t.Fatalf("with it: %+v, %d passwords", w.Etcd.Users, len(w.Etcd.Passwords))
+		}
+
+		// At rest etcd is asked once a minute.
+		asked := w.Etcd.Questions
+		for range 5 {
+			w.Look()
+		}
+		if n := w.Etcd.Questions - asked; n > 1 {
+			t.Errorf("at rest it was asked %d times in a moment", n)
+		}
+		w.Put(corev1.SchemeGroupVersion.WithResource("secrets"), passwordSecret("second", mayBeUsed))
+		time.Sleep(2 * time.Minute)
+		w.UntilIdle()
+		if w.Etcd.Passwords["reports"] != "second" {
+			t.Error("the new password was not set")
+		}
+		for _, secret := range []string{"first", "second"} {
+			if strings.Contains(w.Log.String(), secret) {
+				t.Errorf("the log has the password %s", secret)
+			}
+		}
+	})
+}
+
+// 545: the certificate and the pods must let quorate in.
+func TestNoAccessIsSeen545(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		withUsers(&w.Wish.EtcdCluster)
+		w.Wish.Digest = ""
+		if why := w.Look().Observed.Auth.NoAccess; why != "" {
+			t.Fatalf("all is well: %q", why)
+		}
+		pod, _ := w.Contents()["Pod orders-1"].(*corev1.Pod)
+		pod = pod.DeepCopy()
+		for i := range pod.Spec.Containers {
+			c := &pod.Spec.Containers[i]
+			c.Args = slices.DeleteFunc(c.Args, func(arg string) bool { return arg == "--client-cert-auth=true" })
+		}
+		w.Put(reconcilertest.PodsResource(), pod)
+		w.Settle()
+		if why := w.Look().Observed.Auth.NoAccess; !strings.Contains(why, "the pod orders-1 runs etcd without --client-cert-auth=true") {
+			t.Errorf("a pod that asks for none: %q", why)
+		}
+		server, _ := w.Contents()["Secret orders-server"].(*corev1.Secret)
+		client, _ := w.Contents()["Secret orders-client"].(*corev1.Secret)
+		client = client.DeepCopy()
+		client.Data = server.Data
+		w.Put(corev1.SchemeGroupVersion.WithResource("secrets"), client)
+		w.Settle()
+		if why := w.Look().Observed.Auth.NoAccess; !strings.Contains(why, `the certificate in the Secret orders-client has the common name "orders-server"`) {
+			t.Errorf("another name: %q", why)
+		}
+	})
+}
+
+// 540: whether authentication is on is asked of a cluster whose file says nothing of it where
+// that decides, each time, and else not at all.
+func TestAuthIsAskedWhereItDecides540(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		asked := w.Etcd.Questions
+		if auth := w.Look().Observed.Auth; auth != nil || w.Etcd.Questions != asked {
+			t.Errorf("asked although nothing is due: %+v", auth)
+		}
+		w.Etcd.Users = state.Auth{Enabled: true}
+		w.Wish.Spec.Version, w.Wish.Digest = "3.5.35", ""
+		for range 3 {
+			if auth := w.Look().Observed.Auth; auth == nil || !auth.Enabled {
+				t.Errorf("from 3.4 to 3.5: %+v", auth)
+			}
+		}
+		if n := w.Etcd.Questions - asked; n < 3 {
+			t.Errorf("asked %d times, and each time counts", n)
+		}
+	}, clustertest.SetVersion("3.4.45"))
+}
