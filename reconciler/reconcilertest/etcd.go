@@ -178,7 +178,7 @@ func (e *FakeEtcd) ChangeAuth(_ context.Context, _ string, _ []etcd.Endpoint, wo
 		}
 		e.Passwords[work.User] = work.Password
 	}
-	return e.changed(work.AuthChange.String())
+	return e.changed(work.String())
 }
 
 func FakeMemberID(name string) string { return "a" + strconv.Itoa(int(naming.Ordinal(name))) }
