@@ -60,6 +60,7 @@ func artifacts() []artifact {
 			links:   []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"},
 		},
 		{name: "gitea", dir: "gitea", pkg: ".", packages: 1500, apart: true},
+		{name: "cert-manager", dir: "certmanager", pkg: ".", packages: 900, apart: true},
 		{name: "versitygw", dir: "s3", pkg: ".", packages: 300},
 	}
 	for _, version := range slices.Backward(append(oldEtcdVersions(), etcdVersions()...)) {

@@ -99,7 +99,7 @@ func locked1(run func(*sandbox, context.Context, string) error) func(*sandbox, c
 func newBuildCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "build [NAME...]", Short: "Build binaries, and start nothing",
-		Long: "Build binaries, and start nothing: those that are named, as exec-path names them, or all but gitea.",
+		Long: "Build binaries, and start nothing: those that are named, as exec-path names them, or all but gitea and cert-manager.",
 		RunE: func(c *cobra.Command, names []string) error {
 			s, err := newSandbox(c.OutOrStdout(), c.ErrOrStderr())
 			if err != nil {
@@ -163,7 +163,7 @@ func newUpCommand() *cobra.Command {
 			return locked(func(s *sandbox, ctx context.Context) error { return s.up(ctx, more...) })(s, c.Context())
 		},
 	}
-	command.Flags().BoolVar(&all, "all", false, "build all but gitea")
+	command.Flags().BoolVar(&all, "all", false, "build all but gitea and cert-manager")
 	return command
 }
 
