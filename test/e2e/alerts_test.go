@@ -263,6 +263,13 @@ func (w *world) startTool(tool, dir string, args ...string) {
 	if err != nil {
 		w.Fatalf("%v: `make alertmanager` installs it", err)
 	}
+	w.startProgram(path, dir, args...)
+}
+
+// startProgram starts a program until the test ends. A failed test shows what it said last.
+func (w *world) startProgram(path, dir string, args ...string) {
+	w.Helper()
+	tool := filepath.Base(path)
 	log, err := os.Create(filepath.Join(dir, tool+".log"))
 	w.must(err)
 	cmd := exec.Command(path, args...)
