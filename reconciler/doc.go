@@ -29,6 +29,7 @@
 //	             plan/objects: the rules about objects that others, or admission, change;
 //	             plan/auth: the rules about users and roles; plan/logs: the one about members' logs;
 //	             plan/times: the rule about times that lie ahead of the clock;
+//	             plan/bundles: those about what members trust of other issuers' certificates;
 //	             plan/action: what can be done, each with its effect and its way back;
 //	             plan/outlook: what comes of it when all goes well, for the forecast
 //	grants       users and roles against what the file says
@@ -47,7 +48,7 @@
 //	record       what outlives the process about one cluster; guard reads it in a pod
 //	jobs         the Jobs that quorate starts; restore: what one writes on a volume
 //	stores       backups reached with Secrets; backup: the backups themselves
-//	certs, manifests, drift, pods, kube, naming, queue, memo   what these build on
+//	certs, bundle, manifests, drift, pods, kube, naming, queue, memo   what these build on
 //
 // # Words
 //

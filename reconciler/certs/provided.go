@@ -112,7 +112,7 @@ func (s *Status) checkTrust(trusting, shown *namedCertificate, now time.Time) {
 	}
 	chain := trusting.chain(shown)
 	if chain == nil {
-		s.problem(trusting.secret, "does not trust %s: its %s is not the authority that signed it", shown.secret, naming.AuthorityCertKey)
+		s.problem(trusting.secret, "does not trust %s: its %s is not the authority that signed it, which must stay in it until %s is signed by another", shown.secret, naming.AuthorityCertKey, shown.secret)
 		return
 	}
 	for _, issuer := range chain[1:] {

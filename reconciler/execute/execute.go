@@ -27,6 +27,8 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 		return issuer{e}.reissue(ctx, v, a.Secrets)
 	case action.RenewCertificates:
 		return issuer{e}.reissue(ctx, v, a.Secrets)
+	case action.KeepTrust:
+		return issuer{e}.keepTrust(ctx, v, a)
 	case action.IssueClientCertificates:
 		return issuer{e}.issueClients(ctx, v, a.Secrets)
 	case action.MakeAuthorities:

@@ -147,6 +147,16 @@ func rules() []Entry {
 			},
 		},
 		{
+			Name:  "trusted",
+			Means: "With tls.mode: Secrets, members that run do not trust a certificate in one of the Secrets: its authority was changed, and they read whom they trust only when they start.",
+			Why:   "Members take up a new certificate within about two minutes, and those that do not trust it refuse its connections.",
+			Do: []string{
+				"Put the certificate from before back into the Secret.",
+				"Then let ca.crt have both authorities, wait until quorate has restarted the members, and only then issue certificates by the new one: docs/certificates.md.",
+				"If the members have lost each other already, and their pods mount no NAME-trust-… Secret, delete all their pods at once: they start with what the Secrets have now.",
+			},
+		},
+		{
 			Name:  "holdings",
 			Means: "Whose data a volume holds is noted on its claim. A volume that is not known to be a member's is never deleted.",
 			Why:   "It may be the only copy.",
@@ -394,6 +404,12 @@ func rules() []Entry {
 				"After that, let quorate reach the ports 2379 and 2380 of the members, and read the logs of the member that the hold names.",
 				"To go back, put the word of spec.tls.rotate from before, until members begin to trust the next authorities alone.",
 			},
+		},
+		{
+			Name:  "bundle",
+			Means: "With tls.mode: Secrets, the ca.crt of a Secret has changed. Members read it only when they start, so they restart, one at a time, when what the Secrets have has reached every pod.",
+			Why:   "A member that still shows the certificate from before must be trusted by those that have restarted. What members trust is kept in the Secrets NAME-trust-…, by its content.",
+			Do:    []string{"Nothing; it ends by itself three minutes after the last change of the Secrets."},
 		},
 		{
 			Name:  "expiry",

@@ -30,7 +30,7 @@ func renderEtcdMounts(c schema.EtcdCluster, o Options) []*corev1ac.VolumeMountAp
 }
 
 // mountsTrust reports whether what members trust is in a Secret of its own.
-func mountsTrust(c schema.EtcdCluster, o Options) bool { return naming.ManagesTLS(c) && o.Trust != "" }
+func mountsTrust(c schema.EtcdCluster, o Options) bool { return naming.UsesTLS(c) && o.Trust != "" }
 
 func renderVolumes(c schema.EtcdCluster, o Options) []*corev1ac.VolumeApplyConfiguration {
 	volumes := []*corev1ac.VolumeApplyConfiguration{

@@ -70,7 +70,7 @@ func (o *Observer) readSecrets(ctx context.Context, c desired.Cluster, names ...
 
 // describeCertificates is what was found about the certificates.
 func (v *View) describeCertificates(check certificateCheck) {
-	v.Expiry, v.domain = check.status.NotAfter, check.domain
+	v.Expiry, v.domain, v.bundles = check.status.NotAfter, check.domain, check.bundles
 	v.Observed.Certificates = state.Certificates{
 		Missing: check.status.Missing, Problems: check.status.Problems, MissingSANs: check.status.MissingSANs,
 		Due: check.status.Due, Ending: check.status.Ending.Secret, Ends: check.status.Ending.At, Notice: check.status.Ending.Notice,
@@ -143,9 +143,13 @@ type certificateCheck struct {
 	// would cost more than all the rest of it.
 	domain []state.Change
 	at     time.Time
-	// secrets are those that were checked, and digest the file that wanted them.
-	secrets map[string]*corev1.Secret
-	digest  string
+	// bundles are what members are to trust of another issuer's certificates, and what is kept.
+	bundles bundles
+	// secrets are those that were checked, with those that quorate has made, and digest the file
+	// that wanted them.
+	secrets, made map[string]*corev1.Secret
+
+	digest string
 }
 
 // certificateRecheck is how long a finding about unchanged Secrets is kept; only
@@ -154,17 +158,17 @@ const certificateRecheck = time.Minute
 
 // checkCertificates checks the Secrets, unless the very same objects were checked a
 // moment ago and none has expired since. A Secret that has changed is another object.
-func (o *Observer) checkCertificates(c desired.Cluster, secrets map[string]*corev1.Secret) certificateCheck {
+func (o *Observer) checkCertificates(c desired.Cluster, secrets, made map[string]*corev1.Secret) certificateCheck {
 	if len(c.Problems) > 0 {
 		return certificateCheck{}
 	}
 	now := o.Now()
-	if k := o.checked.Get(c.Key()); k.digest == c.Digest && maps.Equal(k.secrets, secrets) && now.Sub(k.at) < certificateRecheck && now.Before(k.status.NotAfter) {
+	if k := o.checked.Get(c.Key()); k.digest == c.Digest && maps.Equal(k.secrets, secrets) && maps.Equal(k.made, made) && now.Sub(k.at) < certificateRecheck && now.Before(k.status.NotAfter) {
 		return k
 	}
 	daemons := o.Options.Render.ClusterDomain
 	check := certificateCheck{
-		at: now, secrets: secrets, digest: c.Digest,
+		at: now, secrets: secrets, made: made, digest: c.Digest, bundles: bundlesOf(c, secrets, made),
 		status: certs.Check(c.EtcdCluster, daemons, secrets, now), domain: fromCerts(certs.DomainChanges(secrets, c.EtcdCluster, daemons)),
 		clients: certs.CheckClients(c.EtcdCluster, secrets, now),
 	}

@@ -27,9 +27,10 @@ func (o *Observer) describe(g gathered) (*View, error) {
 	v := &View{Cluster: g.cluster, Set: g.set, Endpoints: g.endpoints, gathered: g}
 	v.describeRecord(g.parsed, g.unreadable)
 	v.describeLeftovers(g.made)
-	v.describeCertificates(o.checkCertificates(v.Cluster, g.secrets))
+	v.describeCertificates(o.checkCertificates(v.Cluster, g.secrets, g.made))
 	v.describeSet(g)
 	v.describeTrust(g)
+	v.describeBundles(g)
 	v.describeEvictions(g, o.Now())
 	v.describeDamage(g)
 	v.describePlaces(g.shut, g.foreseen)
@@ -61,7 +62,7 @@ func (o *Observer) describeDesired(v *View) state.Desired {
 	c := v.Cluster
 	d := state.Desired{
 		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Commit: c.Commit, Owner: o.Options.Owner,
-		Spec: c.Spec, SpecHash: schema.SpecHash(c.Spec), Template: v.Manifests.TemplateHash, Trust: v.Trust.Trust,
+		Spec: c.Spec, SpecHash: schema.SpecHash(c.Spec), Template: v.Manifests.TemplateHash, Trust: o.trustDue(v),
 		BackupURL: c.BackupURL(o.Options.BackupURL), Problems: c.Problems, Restore: restoreRequest(cmp.Or(c.Restore, v.gathered.restore), v.gathered.chosen),
 	}
 	if n := len(v.waypoints); n > 1 {

@@ -12,8 +12,7 @@ func (o *Observer) render(v *View) error {
 	if len(v.Cluster.Problems) > 0 {
 		return nil
 	}
-	with := o.Options.Render
-	with.Trust = v.Trust.Trust
+	with := o.withTrust(v)
 	with.Partition = v.Cluster.Spec.Replicas
 	if v.Set != nil {
 		with.Partition, with.Claims = Partition(v.Set), ClaimTemplateOf(v.Set)

@@ -29,7 +29,7 @@ func Offline(options Options, now func() time.Time) *Observer {
 func (o *Observer) Suppose(c desired.Cluster, s Supposition) (*View, error) {
 	v := &View{Cluster: c.Identified(), Set: s.Set, Record: s.Record, Observed: s.Observed}
 	if s.Record == nil && naming.ManagesTLS(c.EtcdCluster) {
-		v.describeCertificates(o.checkCertificates(v.Cluster, nil))
+		v.describeCertificates(o.checkCertificates(v.Cluster, nil, nil))
 	}
 	if err := o.aim(v); err != nil {
 		return nil, fmt.Errorf("plan %s: %w", c.Key(), err)

@@ -40,6 +40,8 @@ type View struct {
 	waypoints []state.Waypoint
 	// domain are changes of the DNS domain that certificates stand against.
 	domain []state.Change
+	// bundles are what is kept of whom members trust.
+	bundles bundles
 
 	// gathered is what it describes.
 	gathered gathered

@@ -34,7 +34,7 @@ func (o *Observer) aim(v *View) error {
 	}
 	if len(v.waypoints) > 1 {
 		for i := range v.waypoints {
-			_, hash, err := manifests.RenderTemplate(v.clusterAt(v.waypoints[i]), v.optionsAt(v.waypoints[i], o.Options.Render))
+			_, hash, err := manifests.RenderTemplate(v.clusterAt(v.waypoints[i]), v.optionsAt(v.waypoints[i], o.withTrust(v)))
 			if err != nil {
 				return fmt.Errorf("render %s at %s: %w", v.Cluster.Key(), v.waypoints[i].Version, err)
 			}
@@ -76,7 +76,7 @@ func (v *View) clusterAt(stop state.Waypoint) schema.EtcdCluster {
 // release, another one in between may not know: there it is left out.
 func (v *View) optionsAt(stop state.Waypoint, o manifests.Options) manifests.Options {
 	o.Passing = stop.Version != v.Cluster.Spec.Version
-	o.ClaimPrefix, o.Trust = v.Record.Claims(), v.Trust.Trust
+	o.ClaimPrefix = v.Record.Claims()
 	return o
 }
 

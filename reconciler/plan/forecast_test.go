@@ -210,6 +210,10 @@ func TestAfterAnAction(t *testing.T) {
 		{"younger certificates", func(s *situation.Situation) { s.Observed.Certificates.Due = []string{"orders-peer"} }, action.RenewCertificates{}, func(s *situation.Situation) bool { return s.Observed.Certificates.Due == nil }},
 		{"wider certificates", func(s *situation.Situation) { s.Observed.Certificates.MissingSANs = []string{"orders-peer"} }, action.ReissueCertificates{}, func(s *situation.Situation) bool { return s.Observed.Certificates.MissingSANs == nil }},
 		{"clients' certificates", func(s *situation.Situation) { s.Observed.Certificates.Clients = []state.ClientCertificate{{}} }, action.IssueClientCertificates{}, func(s *situation.Situation) bool { return s.Observed.Certificates.Clients == nil }},
+		{"what members trust", trusting(func(t *state.Trust) { t.Kept, t.Running, t.Gone = []string{"old"}, []string{"old"}, []string{"new"} }), action.KeepTrust{Secret: "new", Drop: []string{"old"}}, func(s *situation.Situation) bool {
+			t := s.Observed.Certificates.Trust
+			return slices.Equal(t.Kept, []string{"new"}) && len(t.Gone) == 0 && s.Desired.Trust == "new" && s.Desired.Template != "a"
+		}},
 		{"an object", func(s *situation.Situation) { s.Observed.Objects[0].State = state.ObjectMissing }, action.ApplyObject{ObjectKind: "Service", Name: "orders"}, func(s *situation.Situation) bool { return s.Observed.Objects[0].State == state.ObjectInSync }},
 		{"the set", with(unformed, func(s *situation.Situation) { s.Observed.Set = nil }), action.CreateSet{Replicas: 3}, func(s *situation.Situation) bool {
 			return len(s.Observed.Pods) == 3 && s.Unformed(s.Observed.Round()).None()

@@ -38,6 +38,7 @@ func TestActions(t *testing.T) {
 		{action.SwitchCertificates{By: state.ByPresent}, "issue all certificates by the authorities from before again", false},
 		{action.RetireAuthorities{Keep: state.ByNext}, "delete the authorities from before", false},
 		{action.RetireAuthorities{Keep: state.ByPresent}, "delete the next authorities", false},
+		{action.KeepTrust{Secret: "orders-trust-0a"}, "keep what members trust in orders-trust-0a", false},
 		{action.ApplyObject{ObjectKind: "Service", Name: "orders"}, "apply Service orders", false},
 		{action.CreateSet{Replicas: 1}, "create 1 member", false},
 		{action.CreateSet{Replicas: 3}, "create 3 members", false},

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/quorate/quorate/reconciler/plan/auth"
+	"github.com/quorate/quorate/reconciler/plan/bundles"
 	"github.com/quorate/quorate/reconciler/plan/certificates"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/logs"
@@ -42,6 +43,7 @@ type rule struct {
 //	settled       the StatefulSet controller has caught up                                     I3
 //	reachable     members that are ready and do not answer are not lost                        I17 I18
 //	recovery      a lost quorum: what Git says, once, or nothing                               I8 I13 I17 I18
+//	trusted       members that run trust every certificate that is in use                      I22
 //	holdings      whose data a volume holds is written on its claim                            I6 I7
 //	noauth        what etcd does not support with authentication on waits until it is off    I14 I15
 //	membership    a change of the member list that has begun is finished                       I1 I19 I24
@@ -78,6 +80,7 @@ type rule struct {
 //	users         users who cannot be there yet, and why authentication stays off, are told  I29
 //	applied       what was applied is recorded                                                 I13
 //	rotation      authorities change in phases, while each member trusts what all others show    I22
+//	bundle        another trust of certificates that others issue is kept, and then rolled out I22
 //	expiry        what only a person can mend of certificates is reported                      I22
 func table() []rule {
 	return []rule{
@@ -100,6 +103,7 @@ func table() []rule {
 		{"settled", settled},
 		{"reachable", recovery.Reachable},
 		{decision.RuleRecovery, recovery.Lost},
+		{"trusted", bundles.Trusted},
 		{"holdings", volumes.Holdings},
 		{"noauth", auth.Off},
 		{"membership", membership},
@@ -136,6 +140,7 @@ func table() []rule {
 		{"users", auth.Missing},
 		{"applied", applied},
 		{"rotation", certificates.Rotate},
+		{"bundle", bundles.TakeUp},
 		{"expiry", certificates.Expiry},
 	}
 }

@@ -35,7 +35,8 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 //	              (template, age, and how often each had saved its state),
 //	              downgrade (line and age); no section is no record
 //	certificates  missing, problem, due, ending and ends; client (a Secret and why);
-//	              authorities is the age of those of ten years
+//	              authorities is the age of those of ten years; what members
+//	              trust of another issuer's: trusts (kept), wants, changed (age), refused
 //	objects       kind name state detail, and how much longer somebody else's
 //	              changes are left alone (fight); no section is one Service in sync
 //	volumes       a row each, sizes in Gi; the capacity is the size, and it holds what
@@ -133,7 +134,7 @@ func vocabulary() map[string]string {
 			"joining leaving replacing retired failed hibernated deleted founders " +
 			"owner recovering recovered refused stored restored claims " +
 			"born flushed nudged downgrade settings compacted defragmented seen",
-		"certificates": "missing problem due ending ends client authorities",
+		"certificates": "missing problem due ending ends client authorities trusts wants changed refused",
 		"fleet":        "limit state name wave since broken why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds keeps size capacity class terminating bound growing rigid trouble created going finalizers",
 		"set":     "template current replicas partition settled immutable claims terminating going finalizers scaled-by status changed refused refused-pods refused-last",
@@ -352,6 +353,9 @@ func (a archive) observeObjects(t *testing.T, o *state.Observed) {
 	}
 	if age, err := time.ParseDuration(s["authorities"]); err == nil {
 		o.Certificates.Rotation = authoritiesOf(age)
+	}
+	if s["trusts"] != "" {
+		o.Certificates.Trust = state.Trust{Wanted: s["wants"], Kept: list(s["trusts"]), Running: list(s["trusts"]), Refused: list(s["refused"]), ChangedAt: ago(t, s["changed"])}
 	}
 	if secret, why, ok := strings.Cut(s["client"], " "); ok {
 		o.Certificates.Clients = []state.ClientCertificate{{Secret: secret, Why: why}}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/bundles"
 	"github.com/quorate/quorate/reconciler/plan/certificates"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/logs"
@@ -189,6 +190,9 @@ func waitingCases() []awaitedCase {
 		{eval: objects.Drift, change: goingSet},
 		{eval: certificates.Rotate, change: trustingBoth(time.Hour)},
 		{eval: certificates.Rotate, change: trustingBoth(24*time.Hour + time.Minute)},
+		{eval: bundles.TakeUp, change: trusting(func(t *state.Trust) {
+			t.Kept, t.Running, t.ChangedAt = []string{"old"}, []string{"old"}, noon.Add(-time.Minute)
+		})},
 	}
 }
 

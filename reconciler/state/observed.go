@@ -311,6 +311,8 @@ type Certificates struct {
 	ForeignClients []string
 	// Rotation is how far a change of the authorities is; nil where quorate issues nothing.
 	Rotation *Rotation
+	// Trust is what members trust where another program issues their certificates.
+	Trust Trust
 }
 
 // ClientCertificate is the Secret of an application whose certificate is to be issued, and

@@ -34,6 +34,8 @@ func (a StartRoll) After(s *situation.Situation) {
 	s.Observed.Set.Template, s.Observed.Set.Version, s.Observed.Set.Partition = a.Template, a.To, a.Partition
 	if r := s.Observed.Certificates.Rotation; r != nil {
 		r.Set = s.Desired.Trust
+	} else if t := &s.Observed.Certificates.Trust; s.Desired.Trust != t.Mounted {
+		t.Mounted, t.Running = s.Desired.Trust, []string{s.Desired.Trust} // when all goes well
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/bundles"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/schema"
@@ -25,6 +26,8 @@ func Issue(s *situation.Situation) verdict.Verdict {
 		return verdict.Pass()
 	case c.Rotation != nil && c.Rotation.Over != "":
 		return revive(s)
+	case len(c.Trust.Gone) > 0:
+		return bundles.Gone(s)
 	case len(c.Missing) > 0:
 		return verdict.Do(action.IssueCertificates{Secrets: c.Missing}, "members and clients identify themselves with certificates; missing: "+strings.Join(c.Missing, ", "))
 	case missing != "":

@@ -39,6 +39,9 @@ func Clone(s *situation.Situation) *situation.Situation {
 // Retrust has the members' template mount what members are to trust by now. What it would be is
 // not known before.
 func Retrust(s *situation.Situation) {
+	if s.Observed.Certificates.Rotation == nil {
+		return // another program issues them
+	}
 	if a := trust.Of(s.Git.Spec.TLS, s.Observed, s.Now); a.Trust != s.Git.Trust {
 		s.Git.Trust, s.Git.Template = a.Trust, "(trusting "+a.Trust+")"
 	}
