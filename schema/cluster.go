@@ -217,7 +217,7 @@ type TLSSpec struct {
 	Secrets TLSSecretNames `json:"secrets,omitzero" jsonschema:"change=server and peer are immutable"`
 	// Clients get a certificate each that the members accept, for applications. Only in
 	// mode Managed. When one leaves the list, its Secret stays and is no longer renewed, and
-	// members accept its certificate until that expires.
+	// members accept its certificate until it expires, or the authorities change.
 	Clients []TLSClient `json:"clients,omitempty" jsonschema:"maxItems=64,unique"`
 	// Rotate asks for new authorities, of clients and of members, when it is another word than
 	// before, such as "2026-12". Members first trust both, then all certificates are issued by
