@@ -240,6 +240,7 @@ func anyAction(w *reconcilertest.World) map[string]action.Action {
 		action.IssueClientCertificates{Secrets: []string{"orders-client-checkout"}},
 		action.MakeAuthorities{},
 		action.PublishTrust{Secret: "orders-trust-0123456789ab", Bundle: state.BundleBoth},
+		action.KeepTrust{Secret: "orders-trust-0123456789ab"},
 		action.SwitchCertificates{By: state.ByNext},
 		action.RetireAuthorities{Keep: state.ByPresent},
 		action.ApplyObject{ObjectKind: "StatefulSet", Name: "orders"},
