@@ -43,8 +43,9 @@ func TestHowOldATimeOfAnotherMachineIs(t *testing.T) {
 // planned are the times of what is observed that are meant to lie ahead, or that this
 // process has measured itself.
 var planned = []string{
-	".Record.Seen.Stamp", ".Record.Seen.At", ".Certificates.Ends", ".Certificates.Notice", ".Objects.Fight.Until",
-	".Objects.Refused.Since", ".Objects.Refused.Until", ".Leftovers.Fight.Until", ".Leftovers.Refused.Since", ".Leftovers.Refused.Until", ".Rounds.At",
+	".Record.Seen.Stamp", ".Record.Seen.At", ".Certificates.Ends", ".Certificates.Notice", ".Certificates.Rotation.Made", ".Certificates.Rotation.Ends",
+	".Objects.Fight.Until", ".Objects.Refused.Since", ".Objects.Refused.Until", ".Leftovers.Fight.Until", ".Leftovers.Refused.Since", ".Leftovers.Refused.Until",
+	".Rounds.At", ".Auth.At",
 }
 
 // 313: every time that the planner sees is one of which it is said what becomes of it when

@@ -121,6 +121,16 @@ func visit(o *state.Observed, each func(kind, name, what string, at *time.Time, 
 		}
 	}
 	each("Job", o.Restore.Job, "begun", &o.Restore.Since, asSeen)
+	each("the Secrets", "of another issuer", "changed", &o.Certificates.Trust.ChangedAt, asSeen)
+	if r := o.Certificates.Rotation; r != nil {
+		for _, name := range slices.Sorted(maps.Keys(r.Trusts)) {
+			at := r.Trusts[name]
+			each("Secret", name, "created", &at, asSeen)
+			if !at.Equal(r.Trusts[name]) {
+				r.Trusts[name] = at
+			}
+		}
+	}
 	if o.Record != nil {
 		visitRecord(o.Record, func(what string, at *time.Time, as worth) { each("the record", "", what, at, as) })
 	}
@@ -180,6 +190,9 @@ func clone(o state.Observed) state.Observed {
 	o.Fleet.Disrupted, o.Fleet.Unfinished = slices.Clone(o.Fleet.Disrupted), slices.Clone(o.Fleet.Unfinished)
 	if o.Set = pointer(o.Set); o.Set != nil {
 		o.Set.Refusal = pointer(o.Set.Refusal)
+	}
+	if o.Certificates.Rotation = pointer(o.Certificates.Rotation); o.Certificates.Rotation != nil {
+		o.Certificates.Rotation.Trusts = maps.Clone(o.Certificates.Rotation.Trusts)
 	}
 	if o.Record = pointer(o.Record); o.Record == nil {
 		return o

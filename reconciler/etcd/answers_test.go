@@ -232,7 +232,7 @@ func TestAnswersToMembershipChanges(t *testing.T) {
 		"refused":             {members: members{voter, learner}, refuse: "MemberRemove", with: errBroken, change: remove, want: "broken", calls: "Range MemberList MemberRemove Range 2 MemberList 2", left: 2},
 		"without effect":      {members: members{voter, learner}, stuck: true, change: remove, want: "does not show it yet", calls: "Range MemberList MemberRemove Range 2 MemberList 2", left: 2},
 		"no list after it":    {members: members{voter, learner}, refuse: "MemberList 2", with: errBroken, change: remove, want: "whether it was applied is unknown", calls: "Range MemberList MemberRemove Range 2 MemberList 2", left: 1},
-		"promoted and gone":   {members: members{voter, learner}, change: promote, want: ErrNotAMember.Error(), calls: "Range MemberList MemberPromote Range 2 MemberList 2", left: 1},
+		"promoted and gone":   {members: members{voter, learner}, change: promote, want: ErrNotAMember.Error(), calls: "Status Range MemberList MemberPromote Range 2 MemberList 2", left: 1},
 		"out of reach":        {members: members{voter, learner}, change: func(c *Client, e Endpoint) error { return remove(c, unreadable(e)) }, want: "the Secret is missing", left: 2},
 		"the first is out of reach": {members: members{voter, learner}, change: func(c *Client, e Endpoint) error {
 			return c.RemoveMember(context.Background(), "shop/orders", "c1", []Endpoint{unreadable(e), e}, "b1")

@@ -123,12 +123,6 @@ func startedAfter(p *corev1.Pod, at time.Time) bool {
 // withTrust are the daemon's options, with what the template is to mount.
 func (o *Observer) withTrust(v *View) manifests.Options {
 	with := o.Options.Render
-	with.Trust = o.trustDue(v)
+	with.Trust = v.mounts
 	return with
-}
-
-// trustDue is the Secret with what members trust that the template is to mount, "" for none: that
-// of quorate's own authorities, or of another issuer's.
-func (o *Observer) trustDue(v *View) string {
-	return cmp.Or(v.Trust.Trust, v.Observed.Certificates.Trust.Target(o.Now()))
 }

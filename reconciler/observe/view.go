@@ -34,6 +34,9 @@ type View struct {
 	Expiry time.Time
 	// Trust is what a change of the authorities is at.
 	Trust trust.Aim
+	// mounts is the Secret with what members trust that the template is to mount, of quorate's own
+	// authorities or of another issuer's; "" for none.
+	mounts string
 	// Drifts are how objects differ, for those that exist.
 	Drifts map[ObjectName]drift.Drift
 	// waypoints are the rolls that are left until what Git says.

@@ -1,12 +1,14 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/quorate/quorate/reconciler/clock"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/situation"
@@ -25,7 +27,11 @@ const (
 // aim finds out at which stop the cluster is, and
 // renders the state at that stop. Most changes have one stop.
 func (o *Observer) aim(v *View) error {
-	v.waypoints, v.Trust = nil, trust.Of(v.Cluster.Spec.TLS, v.Observed, o.Now())
+	v.waypoints = nil
+	// A wait that a wrong clock has begun is as long here as it is for the planner.
+	settled, _ := clock.Settle(v.Observed, o.Now())
+	v.Trust = trust.Of(v.Cluster.Spec.TLS, settled, o.Now())
+	v.mounts = cmp.Or(v.Trust.Trust, settled.Certificates.Trust.Target(o.Now()))
 	if len(v.Cluster.Problems) == 0 {
 		v.waypoints = situation.Waypoints(v.Cluster.Spec, v.Observed)
 	}
