@@ -1,12 +1,8 @@
 package certs
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
-	"encoding/pem"
 	"fmt"
 	"slices"
 	"strings"
@@ -105,17 +101,6 @@ func (p pair) remembered(secrets map[string]*corev1.Secret) *authority {
 	return readAuthority(secrets[p.name])
 }
 
-// certificatesIn decodes all certificates in a PEM text. What is none is passed over.
-func certificatesIn(text []byte) []*x509.Certificate {
-	var all []*x509.Certificate
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
-			all = append(all, cert)
-		}
-	}
-	return all
-}
-
 // is reports whether a certificate is the authority's own.
 func (a *authority) is(cert *x509.Certificate) bool {
 	return a != nil && a.cert != nil && cert != nil && a.cert.Equal(cert)
@@ -188,28 +173,11 @@ func bundle(authorities ...*authority) []byte {
 	var text []byte
 	for _, a := range authorities {
 		if a != nil && a.cert != nil {
-			text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})...)
+			text = append(text, encode(a.cert)...)
 		}
 	}
 	return text
 }
-
-// fingerprints are those of the certificates in a bundle, in an order of their own.
-func fingerprints(text []byte) []string {
-	var all []string
-	for _, cert := range certificatesIn(text) {
-		sum := sha256.Sum256(cert.Raw)
-		all = append(all, hex.EncodeToString(sum[:]))
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// sameTrust reports whether two bundles hold the same certificates.
-func sameTrust(a, b []byte) bool { return slices.Equal(fingerprints(a), fingerprints(b)) }
-
-// trust is what members take for clients, and for members.
-type trust struct{ clients, peers []byte }
 
 // trustOf is a trust that one of these makes of each pair.
 func trustOf(pairs []pair, of func(pair) []byte) trust { return trust{of(pairs[0]), of(pairs[1])} }
@@ -217,26 +185,6 @@ func trustOf(pairs []pair, of func(pair) []byte) trust { return trust{of(pairs[0
 func presentOf(p pair) []byte { return bundle(p.present) }
 func bothOf(p pair) []byte    { return bundle(p.both()...) }
 func finalOf(p pair) []byte   { return bundle(p.final()) }
-
-// name is the Secret that holds it, by its content.
-func (t trust) name(c schema.EtcdCluster) string {
-	text := "clients " + strings.Join(fingerprints(t.clients), " ") + "\npeers " + strings.Join(fingerprints(t.peers), " ")
-	sum := sha256.Sum256([]byte(text))
-	return naming.Trust(c.Metadata.Name, hex.EncodeToString(sum[:])[:naming.TrustHash])
-}
-
-// secret is the Secret that holds it. It cannot be changed, only deleted.
-func (t trust) secret(c schema.EtcdCluster) *corev1.Secret {
-	s := secretOf(c, t.name(c), corev1.SecretTypeOpaque, map[string][]byte{naming.TrustedClientsKey: t.clients, naming.TrustedPeersKey: t.peers})
-	s.Immutable = new(true)
-	return s
-}
-
-// holds reports whether a Secret is one with what members trust, and holds what its name says.
-func holds(c schema.EtcdCluster, secret *corev1.Secret) bool {
-	t := trust{secret.Data[naming.TrustedClientsKey], secret.Data[naming.TrustedPeersKey]}
-	return otherOwner(c, secret) == "" && secret.Name == t.name(c) && !bytes.Contains(slices.Concat(t.clients, t.peers), []byte("PRIVATE KEY"))
-}
 
 // wordOf is what spec.tls.rotate said when an authority was made.
 func wordOf(cert *x509.Certificate) string {

@@ -85,23 +85,33 @@ func (s *Status) readNamed(name string, secret *corev1.Secret, now time.Time) *n
 			return nil
 		}
 	}
-	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	n, err := shownIn(secret)
 	if err != nil {
 		s.problem(name, "has no usable %s and %s: %v", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)
 		return nil
 	}
-	n := &namedCertificate{secret: name, leaf: pair.Leaf, between: x509.NewCertPool(), roots: x509.NewCertPool()}
+	n.secret = name
 	if !n.roots.AppendCertsFromPEM(secret.Data[naming.AuthorityCertKey]) {
 		s.problem(name, "has no usable %s: no certificate in it", naming.AuthorityCertKey)
 		return nil
 	}
+	s.checkDates(name, n.leaf, now)
+	return n
+}
+
+// shownIn is what the holder of a Secret shows. Whom it trusts is left to the caller.
+func shownIn(secret *corev1.Secret) (*namedCertificate, error) {
+	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return nil, err
+	}
+	n := &namedCertificate{leaf: pair.Leaf, between: x509.NewCertPool(), roots: x509.NewCertPool()}
 	for _, der := range pair.Certificate[1:] {
 		if cert, err := x509.ParseCertificate(der); err == nil {
 			n.between.AddCert(cert)
 		}
 	}
-	s.checkDates(name, n.leaf, now)
-	return n
+	return n, nil
 }
 
 // checkTrust wants what one Secret shows to lead to an authority that another

@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler/bundle"
+	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
@@ -30,7 +30,7 @@ func (e issuer) keepTrust(ctx context.Context, v *observe.View, a action.KeepTru
 		}
 		live[name] = secret
 	}
-	kept := bundle.Of(c, live)
+	kept := certs.NamedTrust(c, live)
 	if kept == nil || kept.Name != a.Secret {
 		return fmt.Errorf("%s: the ca.crt of %s or %s has changed: %w", a, names.Server, names.Peer, state.ErrChanged)
 	}
@@ -50,7 +50,7 @@ func (e issuer) keepTrust(ctx context.Context, v *observe.View, a action.KeepTru
 	if err != nil {
 		return fmt.Errorf("read Secret %s: %w", kept.Name, err)
 	}
-	if !bundle.Keeps(c, there) {
+	if !certs.KeepsTrust(c, there) {
 		return fmt.Errorf("create Secret %s: it exists, and is not quorate's or does not hold what its name says: delete it", kept.Name)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
-	"github.com/quorate/quorate/reconciler/bundle"
+	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
@@ -28,10 +28,10 @@ func TestKeepTrust(t *testing.T) {
 		}
 		c := clustertest.Orders(clustertest.NamedTLS)
 		w.PutTheirs(theirs)
-		keep := action.KeepTrust{Secret: bundle.Of(c, theirs).Name}
+		keep := action.KeepTrust{Secret: certs.NamedTrust(c, theirs).Name}
 		for range 2 {
 			w.MustDo(keep)
-			if s := secretIn(w, keep.Secret); s == nil || !bundle.Keeps(c, s) {
+			if s := secretIn(w, keep.Secret); s == nil || !certs.KeepsTrust(c, s) {
 				t.Fatalf("kept: %v", s)
 			}
 		}
@@ -47,7 +47,7 @@ func TestKeepTrust(t *testing.T) {
 			t.Errorf("kept what was not decided on: %v", err)
 		}
 		theirs["their-peer"] = changed
-		other := bundle.Of(c, theirs)
+		other := certs.NamedTrust(c, theirs)
 		other.Labels, other.Immutable = nil, nil
 		if _, err := w.API.CoreV1().Secrets("shop").Create(t.Context(), other, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

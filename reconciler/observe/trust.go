@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/quorate/quorate/reconciler/bundle"
+	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
@@ -62,13 +62,13 @@ func bundlesOf(c desired.Cluster, secrets, made map[string]*corev1.Secret) bundl
 	if !trustsOthers(c.EtcdCluster) {
 		return b
 	}
-	if wanted := bundle.Of(c.EtcdCluster, secrets); wanted != nil {
+	if wanted := certs.NamedTrust(c.EtcdCluster, secrets); wanted != nil {
 		b.wanted = wanted.Name
 	}
 	for _, s := range made {
-		if bundle.Keeps(c.EtcdCluster, s) {
+		if certs.KeepsTrust(c.EtcdCluster, s) {
 			b.kept = append(b.kept, s)
-			b.refused[s.Name] = bundle.Refused(c.EtcdCluster, secrets, s)
+			b.refused[s.Name] = certs.Refused(c.EtcdCluster, secrets, s)
 		}
 	}
 	slices.SortFunc(b.kept, func(a, b *corev1.Secret) int {

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler/bundle"
+	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
@@ -108,7 +108,7 @@ func TestAnotherTrustOfAnotherIssuerIsTakenUp(t *testing.T) {
 		}
 		time.Sleep(state.TrustSettles)
 		w.UntilIdle()
-		both := bundle.Of(clustertest.Orders(clustertest.NamedTLS), r.secrets).Name
+		both := certs.NamedTrust(clustertest.Orders(clustertest.NamedTLS), r.secrets).Name
 		if w.PodUIDs() == pods || r.mounted() != both || !slices.Equal(r.kept(), []string{both}) {
 			t.Fatalf("%q is mounted, %q kept, want %s", r.mounted(), r.kept(), both)
 		}
@@ -123,7 +123,7 @@ func TestAnotherTrustOfAnotherIssuerIsTakenUp(t *testing.T) {
 		w.WantHold(decision.Waiting, "bundle", "the kubelets have until")
 		time.Sleep(state.TrustSettles)
 		w.UntilIdle()
-		alone := bundle.Of(clustertest.Orders(clustertest.NamedTLS), r.secrets).Name
+		alone := certs.NamedTrust(clustertest.Orders(clustertest.NamedTLS), r.secrets).Name
 		if w.PodUIDs() == pods || r.mounted() != alone || !slices.Equal(r.kept(), []string{alone}) {
 			t.Fatalf("%q is mounted, %q kept, want %s", r.mounted(), r.kept(), alone)
 		}
@@ -184,8 +184,8 @@ func TestBundle(t *testing.T) {
 	caA, caB := secrets["their-peer"].Data["ca.crt"], observe.TheirSecrets(b)["their-peer"].Data["ca.crt"]
 	saying := func(server, peer []byte) string {
 		secrets["their-server"].Data["ca.crt"], secrets["their-peer"].Data["ca.crt"] = server, peer
-		if s := bundle.Of(c, secrets); s != nil {
-			if !bundle.Keeps(c, s) || strings.Contains(string(s.Data["clients.crt"])+string(s.Data["peers.crt"]), "KEY") || !*s.Immutable {
+		if s := certs.NamedTrust(c, secrets); s != nil {
+			if !certs.KeepsTrust(c, s) || strings.Contains(string(s.Data["clients.crt"])+string(s.Data["peers.crt"]), "KEY") || !*s.Immutable {
 				t.Errorf("kept: %v", s)
 			}
 			return s.Name
@@ -203,14 +203,14 @@ func TestBundle(t *testing.T) {
 		t.Error("a Secret that says nothing makes a bundle")
 	}
 	saying(caA, caA)
-	kept := bundle.Of(c, secrets)
-	if refused := bundle.Refused(c, secrets, kept); len(refused) > 0 {
+	kept := certs.NamedTrust(c, secrets)
+	if refused := certs.Refused(c, secrets, kept); len(refused) > 0 {
 		t.Errorf("refused: %q", refused)
 	}
 	for name, hosts := range map[string][]string{"their-server": observe.TheirHosts(), "their-peer": observe.TheirHosts(), "their-client": nil} {
 		others := observe.TheirSecrets(a)
 		others[name] = b.Issue(name, hosts, x509.ExtKeyUsageClientAuth)
-		if refused := bundle.Refused(c, others, kept); len(refused) != 1 || !strings.HasPrefix(refused[0], "the certificate in "+name) {
+		if refused := certs.Refused(c, others, kept); len(refused) != 1 || !strings.HasPrefix(refused[0], "the certificate in "+name) {
 			t.Errorf("%s by another authority: %q", name, refused)
 		}
 	}
@@ -218,7 +218,7 @@ func TestBundle(t *testing.T) {
 	forged.Data["clients.crt"] = caB
 	foreign := kept.DeepCopy()
 	foreign.Labels = nil
-	if bundle.Keeps(c, forged) || bundle.Keeps(c, foreign) {
+	if certs.KeepsTrust(c, forged) || certs.KeepsTrust(c, foreign) {
 		t.Error("a Secret that holds another thing, or is another's, is taken for a bundle")
 	}
 }
