@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +52,5 @@ func TestKeepTrust(t *testing.T) {
 			t.Fatal(err)
 		}
 		backuptest.WantError(t, w.Do(action.KeepTrust{Secret: other.Name}), "create Secret "+other.Name, "it exists, and is not quorate's")
-		time.Sleep(time.Second)
 	}, clustertest.NamedTLS)
 }

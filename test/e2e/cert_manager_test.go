@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +20,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/test/lab"
 )
@@ -241,26 +239,14 @@ func (w *world) awaitShown(secret string, port int) {
 	w.Helper()
 	want := w.leafIn(secret)
 	w.eventually(fmt.Sprintf("every member to show what is in %s at port %d", secret, port), changeLimit, func(ctx context.Context) (bool, error) {
-		s, err := w.cluster.Client.CoreV1().Secrets(w.namespace).Get(ctx, secret, metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
 		pods, err := w.cluster.Pods(ctx, w.namespace, name)
 		if err != nil {
 			return false, err
 		}
-		for _, p := range pods {
-			config, err := certs.ClientTLS(s, p.Name+"."+name+"-peers."+w.namespace+".svc")
-			if err != nil {
-				return false, err
-			}
-			conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", net.JoinHostPort(p.Status.PodIP, fmt.Sprint(port)))
-			if err != nil {
-				return false, nil //nolint:nilerr // it is asked again
-			}
-			shown := conn.(*tls.Conn).ConnectionState().PeerCertificates[0]
-			if _ = conn.Close(); !shown.Equal(want) {
-				return false, nil
+		for i := range pods {
+			shown, err := w.shownBy(ctx, &pods[i], port, secret, pods[i].Name+"."+name+"-peers."+w.namespace+".svc")
+			if taken := err == nil && shown.Equal(want); !taken {
+				return false, nil // a handshake may fail while the kubelet changes the files
 			}
 		}
 		return len(pods) == 3, nil

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"net"
+	"strconv"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/certs"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -41,7 +43,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 			return false, err
 		}
 		for i := range pods {
-			if shown, err := w.shownBy(ctx, &pods[i]); err != nil || time.Until(shown.NotAfter) < 300*24*time.Hour {
+			if shown, err := w.shownBy(ctx, &pods[i], naming.ClientPort, name+"-client", "localhost"); err != nil || time.Until(shown.NotAfter) < 300*24*time.Hour {
 				return false, err
 			}
 		}
@@ -106,17 +108,18 @@ func (w *world) awaitRenewal() {
 	})
 }
 
-// shownBy is the certificate that a member shows to clients now.
-func (w *world) shownBy(ctx context.Context, pod *corev1.Pod) (*x509.Certificate, error) {
-	secret, err := w.cluster.Client.CoreV1().Secrets(w.namespace).Get(ctx, name+"-client", metav1.GetOptions{})
+// shownBy is the certificate that a member shows on a port now, under the name of host, to the
+// holder of a Secret.
+func (w *world) shownBy(ctx context.Context, pod *corev1.Pod, port int, secret, host string) (*x509.Certificate, error) {
+	s, err := w.cluster.Client.CoreV1().Secrets(w.namespace).Get(ctx, secret, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	config, err := certs.ClientTLS(secret, "localhost")
+	config, err := certs.ClientTLS(s, host)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, "2379"))
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(port)))
 	if err != nil {
 		return nil, err
 	}
