@@ -94,21 +94,28 @@ func (v *View) describeTrust(g gathered) {
 	}
 	var youngest time.Time
 	for _, p := range g.pods {
-		name := trustMounted(p.Spec.Volumes)
-		if name != "" && !slices.Contains(r.Mounted, name) {
-			r.Mounted = append(r.Mounted, name)
-		}
 		if !p.CreationTimestamp.Time.Before(youngest) {
-			r.Set, youngest = name, p.CreationTimestamp.Time
+			r.Set, youngest = trustMounted(p.Spec.Volumes), p.CreationTimestamp.Time
 		}
 	}
 	if v.Set != nil {
-		if r.Set = trustMounted(v.Set.Spec.Template.Spec.Volumes); r.Set != "" && !slices.Contains(r.Mounted, r.Set) {
-			r.Mounted = append(r.Mounted, r.Set)
-		}
+		r.Set = trustMounted(v.Set.Spec.Template.Spec.Volumes)
 	}
+	r.Mounted = allMounted(r.Set, g.pods)
 	slices.Sort(r.Mounted)
 	r.Shown = g.shown
+}
+
+// allMounted are the Secrets with what members trust that the template mounts, which is given,
+// and the pods, each once.
+func allMounted(template string, pods []*corev1.Pod) []string {
+	mounted := []string{template}
+	for _, p := range pods {
+		if name := trustMounted(p.Spec.Volumes); !slices.Contains(mounted, name) {
+			mounted = append(mounted, name)
+		}
+	}
+	return slices.DeleteFunc(mounted, func(name string) bool { return name == "" })
 }
 
 // trustMounted is the Secret with what a member trusts among the volumes of its pod, or "".

@@ -36,7 +36,7 @@ func (v *View) describeBundles(g gathered) {
 		t.Kept = append(t.Kept, s.Name)
 	}
 	t.Running = running(t, g.pods)
-	t.Gone = gone(t, g.pods)
+	t.Gone = slices.DeleteFunc(allMounted(t.Mounted, g.pods), func(name string) bool { return slices.Contains(t.Kept, name) })
 	for _, name := range t.Running {
 		t.Refused = append(t.Refused, v.bundles.refused[name]...)
 	}
@@ -93,20 +93,6 @@ func running(t state.Trust, pods []*corev1.Pod) []string {
 	}
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
-}
-
-// gone are the bundles that pods or the template mount and that are not kept.
-func gone(t state.Trust, pods []*corev1.Pod) (names []string) {
-	mounted := []string{t.Mounted}
-	for _, p := range pods {
-		mounted = append(mounted, trustMounted(p.Spec.Volumes))
-	}
-	for _, name := range mounted {
-		if name != "" && !slices.Contains(t.Kept, name) && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // startedAfter reports whether the etcd of a pod was started after a time. One that is not known to
