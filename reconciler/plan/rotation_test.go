@@ -45,45 +45,50 @@ func trustingBoth(ago time.Duration) mutation {
 	}
 }
 
-func TestRotation(t *testing.T) {
-	found := func(change func(*state.Rotation)) mutation {
-		return func(s *situation.Situation) { change(authorities(s)) }
+// found changes what is found of the authorities.
+func found(change func(*state.Rotation)) mutation {
+	return func(s *situation.Situation) { change(authorities(s)) }
+}
+
+// nextMade has the next authorities there, which have signed nothing.
+var nextMade = with(issuedBy(state.ByPresent), found(func(r *state.Rotation) {
+	r.Next, r.Absent, r.NextWord, r.Both, r.New = r.Absent, nil, "2026-12", "orders-trust-both", "orders-trust-new"
+}))
+
+// toldBoth has the Secret of each certificate say that both authorities are trusted.
+var toldBoth = found(func(r *state.Rotation) {
+	for i := range r.Leaves {
+		r.Leaves[i].Bundle = state.BundleBoth
 	}
+})
+
+// issuedBy has all certificates signed by some authorities.
+func issuedBy(by state.Signer) mutation {
+	return found(func(r *state.Rotation) {
+		for i := range r.Leaves {
+			r.Leaves[i].By = by
+		}
+	})
+}
+
+func TestRotation(t *testing.T) {
 	asks := func(word string) mutation {
 		return func(s *situation.Situation) { authorities(s); s.Desired.Spec.TLS.Rotate = word }
 	}
-	made := found(func(r *state.Rotation) {
-		r.Next, r.Absent, r.NextWord, r.Both, r.New = r.Absent, nil, "2026-12", "orders-trust-both", "orders-trust-new"
-		for i := range r.Leaves {
-			r.Leaves[i].By = state.ByPresent
-		}
-	})
-	published := found(func(r *state.Rotation) {
-		r.Trusts[r.Both] = noon.Add(-time.Hour)
-		for i := range r.Leaves {
-			r.Leaves[i].Bundle = state.BundleBoth
-		}
-	})
+	published := with(toldBoth, found(func(r *state.Rotation) { r.Trusts[r.Both] = noon.Add(-time.Hour) }))
 	mounts := func(name string) mutation {
 		return with(func(s *situation.Situation) { s.Desired.Trust = name }, found(func(r *state.Rotation) { r.Set, r.Mounted = name, []string{name} }))
 	}
 	ago := func(name string, d time.Duration) mutation {
 		return found(func(r *state.Rotation) { r.Trusts[name] = noon.Add(-d) })
 	}
-	issued := func(by state.Signer) mutation {
-		return found(func(r *state.Rotation) {
-			for i := range r.Leaves {
-				r.Leaves[i].By = by
-			}
-		})
-	}
 	shown := func(by state.Signer) mutation {
 		return found(func(r *state.Rotation) {
 			r.Shown = []state.Handshake{{Member: "orders-0", Port: "client", By: by}, {Member: "orders-0", Port: "peer", By: by}}
 		})
 	}
-	both := with(asks("2026-12"), made, published, mounts("orders-trust-both"))
-	all := with(both, ago("orders-trust-both", 30*time.Hour), issued(state.ByNext))
+	both := with(asks("2026-12"), nextMade, published, mounts("orders-trust-both"))
+	all := with(both, ago("orders-trust-both", 30*time.Hour), issuedBy(state.ByNext))
 	alone := with(all, mounts("orders-trust-new"), ago("orders-trust-new", time.Hour))
 	checkRule(t, certificates.Rotate, []ruleCase{
 		{name: "563: without certificates of quorate's there is nothing to change"},
@@ -94,10 +99,10 @@ func TestRotation(t *testing.T) {
 		{name: "564: two thirds of their life", change: with(asks(""), found(func(r *state.Rotation) { r.Made, r.Ends = noon.AddDate(-7, 0, 0), noon.AddDate(3, 0, 0) })), want: "make the next authorities: two thirds of the life of the authorities are over, which end on 2029-03-01"},
 		{name: "564: not before", change: with(asks(""), found(func(r *state.Rotation) { r.Made, r.Ends = noon.AddDate(-6, 0, 0), noon.AddDate(4, 0, 0) }))},
 		{name: "565: a key is lost", change: with(asks(""), found(func(r *state.Rotation) { r.Lost = []string{"orders-ca cannot sign: no key"} })), want: "make the next authorities: orders-ca cannot sign: no key"},
-		{name: "563: one of them is missing", change: with(asks("2026-12"), made, found(func(r *state.Rotation) { r.Next, r.Absent = r.Next[:1], r.Next[1:] })), want: "make the next authorities"},
-		{name: "563: who reads what it trusts is to trust both", change: with(asks("2026-12"), made), want: "publish both authorities"},
-		{name: "563: one Secret does not say so", change: with(asks("2026-12"), made, published, found(func(r *state.Rotation) { r.Leaves[2].Bundle = state.BundleOther })), want: "publish both authorities"},
-		{name: "563: while members restart the rolls speak", change: with(asks("2026-12"), made, published, func(s *situation.Situation) { s.Desired.Template, s.Desired.Trust = "b", "orders-trust-both" })},
+		{name: "563: one of them is missing", change: with(asks("2026-12"), nextMade, found(func(r *state.Rotation) { r.Next, r.Absent = r.Next[:1], r.Next[1:] })), want: "make the next authorities"},
+		{name: "563: who reads what it trusts is to trust both", change: with(asks("2026-12"), nextMade), want: "publish both authorities"},
+		{name: "563: one Secret does not say so", change: with(asks("2026-12"), nextMade, published, found(func(r *state.Rotation) { r.Leaves[2].Bundle = state.BundleOther })), want: "publish both authorities"},
+		{name: "563: while members restart the rolls speak", change: with(asks("2026-12"), nextMade, published, func(s *situation.Situation) { s.Desired.Template, s.Desired.Trust = "b", "orders-trust-both" })},
 		{name: "566: clients have a day", change: with(both, shown(state.ByPresent)), want: "Waiting: every member trusts both authorities; clients have until 2026-03-02T11:00:00Z to take up the ca.crt of their Secrets"},
 		{name: "566: no more than Git says", change: with(both, shown(state.ByPresent), func(s *situation.Situation) { s.Desired.Spec.TLS.Overlap = seconds(3600) }), want: "issue all certificates by the next authorities: every member and every client trusts both"},
 		{name: "567: members have not shown that they do", change: with(both, ago("orders-trust-both", 24*time.Hour)), want: "Waiting: every member trusts both authorities; a member has not shown yet in a handshake"},
@@ -116,12 +121,12 @@ func TestRotation(t *testing.T) {
 		{name: "563: not while they restart", change: with(alone, rolled(oldVersion, 2), func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = "b" })},
 		{name: "563: what is left of the change goes", change: with(asks("2026-12"), mounts("orders-trust-old"), ago("orders-trust-both", time.Hour), ago("orders-trust-old", time.Hour), found(func(r *state.Rotation) { r.Word = "2026-12" })), want: "delete the next authorities: the change of the authorities is over"},
 
-		{name: "568: taken back before anybody trusts them", change: with(asks(""), made), want: "delete the next authorities"},
+		{name: "568: taken back before anybody trusts them", change: with(asks(""), nextMade), want: "delete the next authorities"},
 		{name: "568: taken back when members trust both", change: with(both, asks("")), want: "publish orders-trust-old"},
 		{name: "568: and then clients have their time", change: with(both, asks(""), ago("orders-trust-old", time.Hour), shown(state.ByPresent)), want: "Waiting: all certificates are issued by the authorities from before; clients have until 2026-03-02T11:00:00Z"},
 		{name: "568: taken back with the word from before", change: with(all, asks("2026-06"), found(func(r *state.Rotation) { r.Word = "2026-06" }), shown(state.ByNext)), want: "issue all certificates by the authorities from before again"},
 		{name: "568: no way back once members trust them alone", change: with(alone, asks("")), want: "delete the authorities from before"},
-		{name: "568: nor to what cannot sign", change: with(asks(""), made, found(func(r *state.Rotation) { r.Lost = []string{"orders-ca cannot sign: no key"} })), want: "publish both authorities: orders-ca cannot sign"},
+		{name: "568: nor to what cannot sign", change: with(asks(""), nextMade, found(func(r *state.Rotation) { r.Lost = []string{"orders-ca cannot sign: no key"} })), want: "publish both authorities: orders-ca cannot sign"},
 		{name: "569: another word waits for the end", change: with(both, asks("2027-01"), shown(state.ByPresent)), want: `spec.tls.rotate "2027-01" asks for another change, which begins when this one, to "2026-12", is over`},
 	})
 	checkRule(t, certificates.Issue, []ruleCase{
@@ -149,4 +154,68 @@ func TestAPlanShowsAChangeOfTheAuthorities(t *testing.T) {
 	if !slices.Equal(kinds, want) {
 		t.Errorf("got  %q\nwant %q\n%s", kinds, want, p.Text())
 	}
+}
+
+// expired has the authorities end while quorate was away: nobody trusts anybody, and no member
+// serves.
+func expired(s *situation.Situation) {
+	authorities(s).Over = "orders-ca expired on 2026-02-28"
+	for i := range s.Observed.Pods {
+		s.Observed.Pods[i].Ready, s.Observed.Pods[i].EtcdReady = false, false
+	}
+	for i := range s.Observed.Rounds {
+		for m := range s.Observed.Rounds[i].Members {
+			s.Observed.Rounds[i].Members[m].Leader = ""
+		}
+	}
+}
+
+// 572: what has expired is replaced, and every member restarts with the next authorities, unless one
+// serves all the same.
+func TestRevive(t *testing.T) {
+	published := with(toldBoth, found(func(r *state.Rotation) { r.Trusts[r.New] = noon.Add(-time.Minute) }))
+	issued := issuedBy(state.ByNext)
+	ready := with(expired, nextMade, published, issued, func(s *situation.Situation) { s.Desired.Template, s.Desired.Trust = "b", "orders-trust-new" })
+	started := with(ready, func(s *situation.Situation) {
+		s.Observed.Set.Template, s.Observed.Certificates.Rotation.Set = "b", "orders-trust-new"
+	})
+	open := with(started, func(s *situation.Situation) { s.Observed.Set.Partition = 0 })
+	back := with(open, func(s *situation.Situation) {
+		for i := range s.Observed.Pods {
+			s.Observed.Pods[i].Template = "b"
+		}
+	})
+	over := with(back, func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = "b" })
+	serves := func(s *situation.Situation) { podAt(s, 1).Ready = true }
+	const wrong = "Unhealthy: certificates: by quorate's clock orders-ca expired on 2026-02-28, and orders-1 serves all the same; check the clock"
+	checkRule(t, certificates.Issue, []ruleCase{
+		{name: "572: the next ones are made", change: expired, want: "make the next authorities: orders-ca expired on 2026-02-28, and nobody trusts anybody any more"},
+		{name: "572: one of them is missing", change: with(expired, nextMade, found(func(r *state.Rotation) { r.Next, r.Absent = r.Next[:1], r.Next[1:] })), want: "make the next authorities"},
+		{name: "572: they are published", change: with(expired, nextMade), want: "publish both authorities: orders-ca expired on 2026-02-28; who reads what it trusts"},
+		{name: "572: also where one Secret does not say so", change: with(expired, nextMade, published, found(func(r *state.Rotation) { r.Leaves[2].Bundle = state.BundleOld })), want: "publish both authorities"},
+		{name: "572: or where members have nothing to mount", change: with(expired, nextMade, toldBoth), want: "publish both authorities"},
+		{name: "572: then all is issued by them", change: with(expired, nextMade, published), want: "issue all certificates by the next authorities: orders-ca expired on 2026-02-28; nothing is trusted that could be lost by it"},
+		{name: "572: a half of it is issued", change: with(expired, nextMade, published, issued, found(func(r *state.Rotation) { r.Leaves[0].By = state.ByPresent })), want: "issue all certificates by the next authorities"},
+		{name: "572: the StatefulSet gets what members are to trust", change: ready, want: "start the roll"},
+		{name: "572: before a StatefulSet there is nothing to restart", change: with(ready, func(s *situation.Situation) { s.Observed.Set = nil })},
+		{name: "572: nor before the cluster has formed", change: with(ready, func(s *situation.Situation) { s.Observed.Record.ClusterID = "" })},
+		{name: "572: its controller has not seen it yet", change: with(open, func(s *situation.Situation) { s.Observed.Set.Settled = false })},
+		{name: "572: a member would lose its volume", change: with(open, claimed(deletedClaim, "orders-1")), want: "Unhealthy: volume claim data-orders-1 is being deleted: the data of orders-1 goes with its pod"},
+		{name: "572: every pod may be replaced", change: started, want: "set the StatefulSet's partition to 0: orders-ca expired on 2026-02-28; every member restarts"},
+		{name: "572: one after the other", change: open, want: "restart orders-2"},
+		{name: "572: without a wait for the one before", change: with(open, func(s *situation.Situation) { podAt(s, 2).Terminating = true }), want: "restart orders-1"},
+		{name: "572: all have restarted", change: back},
+
+		{name: "572: a member is ready", change: with(ready, serves), want: wrong},
+		{name: "572: or etcd in it is", change: with(ready, func(s *situation.Situation) { podAt(s, 1).EtcdReady = true }), want: wrong},
+		{name: "572: or follows a leader", change: with(ready, func(s *situation.Situation) { memberAt(s, 1).Leader = "m1" }), want: wrong},
+		{name: "572: nobody was asked", change: with(ready, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "start the roll"},
+		{name: "572: a member serves before any have restarted", change: with(expired, serves), want: wrong},
+		{name: "572: members serve again", change: with(back, serves)},
+		{name: "572: and all of them do", change: with(over, serves)},
+	})
+	checkRule(t, certificates.Rotate, []ruleCase{
+		{name: "572: at the end what has expired is deleted", change: with(over, serves), want: "delete the authorities from before"},
+		{name: "572: but not while members restart", change: with(back, serves)},
+	})
 }
