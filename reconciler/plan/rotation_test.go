@@ -186,16 +186,19 @@ func TestRevive(t *testing.T) {
 		}
 	})
 	over := with(back, func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = "b" })
+	changedBefore := found(func(r *state.Rotation) { r.Set = r.Old })
 	serves := func(s *situation.Situation) { podAt(s, 1).Ready = true }
 	const wrong = "Unhealthy: certificates: by quorate's clock orders-ca expired on 2026-02-28, and orders-1 serves all the same; check the clock"
 	checkRule(t, certificates.Issue, []ruleCase{
 		{name: "572: the next ones are made", change: expired, want: "make the next authorities: orders-ca expired on 2026-02-28, and nobody trusts anybody any more"},
+		{name: "572: also where members mount what they trust", change: with(expired, changedBefore), want: "make the next authorities"},
 		{name: "572: one of them is missing", change: with(expired, nextMade, found(func(r *state.Rotation) { r.Next, r.Absent = r.Next[:1], r.Next[1:] })), want: "make the next authorities"},
 		{name: "572: they are published", change: with(expired, nextMade), want: "publish both authorities: orders-ca expired on 2026-02-28; who reads what it trusts"},
 		{name: "572: also where one Secret does not say so", change: with(expired, nextMade, published, found(func(r *state.Rotation) { r.Leaves[2].Bundle = state.BundleOld })), want: "publish both authorities"},
 		{name: "572: or where members have nothing to mount", change: with(expired, nextMade, toldBoth), want: "publish both authorities"},
 		{name: "572: then all is issued by them", change: with(expired, nextMade, published), want: "issue all certificates by the next authorities: orders-ca expired on 2026-02-28; nothing is trusted that could be lost by it"},
 		{name: "572: a half of it is issued", change: with(expired, nextMade, published, issued, found(func(r *state.Rotation) { r.Leaves[0].By = state.ByPresent })), want: "issue all certificates by the next authorities"},
+		{name: "572: also where the StatefulSet has them", change: with(over, found(func(r *state.Rotation) { r.Leaves[0].By = state.ByPresent })), want: "issue all certificates by the next authorities"},
 		{name: "572: the StatefulSet gets what members are to trust", change: ready, want: "start the roll"},
 		{name: "572: before a StatefulSet there is nothing to restart", change: with(ready, func(s *situation.Situation) { s.Observed.Set = nil })},
 		{name: "572: nor before the cluster has formed", change: with(ready, func(s *situation.Situation) { s.Observed.Record.ClusterID = "" })},
@@ -211,6 +214,8 @@ func TestRevive(t *testing.T) {
 		{name: "572: or follows a leader", change: with(ready, func(s *situation.Situation) { memberAt(s, 1).Leader = "m1" }), want: wrong},
 		{name: "572: nobody was asked", change: with(ready, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "start the roll"},
 		{name: "572: a member serves before any have restarted", change: with(expired, serves), want: wrong},
+		{name: "572: or before the StatefulSet has the next ones", change: with(expired, nextMade, serves), want: wrong},
+		{name: "572: or with authorities that were changed before", change: with(expired, changedBefore, serves), want: wrong},
 		{name: "572: members serve again", change: with(back, serves)},
 		{name: "572: and all of them do", change: with(over, serves)},
 	})

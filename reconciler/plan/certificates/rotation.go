@@ -144,7 +144,7 @@ func revive(s *situation.Situation) verdict.Verdict {
 	r := s.Observed.Certificates.Rotation
 	a := trust.Of(s.Git.Spec.TLS, s.Observed, s.Now)
 	if serving := serves(s); serving != "" {
-		if a.Trust == r.Set && r.Set == r.New && len(r.Next) > 0 {
+		if r.Set == r.New && len(r.Next) > 0 {
 			return verdict.Pass() // it is back, and the rest is an ordinary roll
 		}
 		return verdict.Unhealthy(fmt.Sprintf("certificates: by quorate's clock %s, and %s serves all the same", r.Over, serving),
