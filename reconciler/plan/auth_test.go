@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/quorate/quorate/reconciler/grants"
@@ -81,18 +82,24 @@ func TestNoAuth(t *testing.T) {
 		{name: "540: a patch of 3.4", change: with(runs("3.4.44"), commit("3.4.45"), authOn)},
 		{name: "540: 3.5 to 3.6", change: with(runs("3.5.35"), commit("3.6.16"), authOn)},
 		{name: "540: in the midst of it", change: with(on34("3.5.35"), begun, rolled("3.5.35", 2), authOn), want: refused},
-		{name: "540: not known", change: with(on34("3.5.35"), unknown), want: "Unhealthy: whether authentication is on is not known, and with it on etcd supports no rollout between 3.4 and 3.5"},
+		{name: "540: not known", change: with(on34("3.5.35"), unknown), want: "Unhealthy: whether authentication is on is not known, and with it on etcd supports no rollout between 3.4 and 3.5 while authentication is on, because their logs have users in two forms (orders-0: status: refused)"},
 		{name: "540: not asked", change: with(on34("3.5.35"), nobody), want: "Unhealthy: whether authentication is on is not known"},
 		{name: "540: not known, and nothing is due", change: unknown},
 		{name: "540: asleep it is asked nothing", change: with(on34("3.5.35"), nobody, func(s *situation.Situation) { s.Observed.Record.Hibernated = true })},
 		{name: "540: before it has formed", change: with(on34("3.5.35"), nobody, func(s *situation.Situation) { s.Observed.Record.ClusterID = "" })},
+		{name: "540: to fall asleep is no rollout", change: with(on34("3.5.35"), authOn, func(s *situation.Situation) { s.Desired.Spec.State = schema.StateHibernated })},
 		{name: "546: to a release that panics", change: with(runs("3.5.2"), commit("3.5.3"), authOn), want: "Refused: authentication is on, and etcd 3.5.3 panics at start when auth is enabled, which 3.5.4 fixes"},
 		{name: "546: a new member on 3.4.21", change: with(runs("3.4.21"), larger, authOn), want: "Refused: authentication is on, and etcd 3.4.21 may diverge when a member is added while auth is enabled, which 3.4.22 fixes"},
 		{name: "546: and it is off", change: with(runs("3.4.21"), larger)},
 		{name: "546: the rollout to a release without that comes first", change: with(runs("3.4.21"), commit("3.4.45"), larger, authOn)},
 		{name: "546: on a good release", change: with(runs("3.4.45"), larger, authOn)},
+		{name: "546: when none is to join", change: with(runs("3.4.21"), authOn)},
+		{name: "546: before it has formed none joins", change: with(runs("3.4.21"), larger, authOn, func(s *situation.Situation) { s.Observed.Record.ClusterID = "" })},
+		{name: "546: one of the members is of such a release", change: with(runs("3.4.45"), larger, authOn, func(s *situation.Situation) { memberAt(s, 1).Version = "3.5.5" }), want: "etcd 3.5.5 may diverge"},
 		{name: "546: one that is about to join", change: with(runs("3.5.5"), joining(""), authOn), want: "etcd 3.5.5 may diverge"},
 		{name: "546: one that has been added", change: with(runs("3.5.5"), joining("m9"), authOn)},
+		{name: "546: before another one is about to", change: with(runs("3.5.5"), larger, joining("m9"), authOn)},
+		{name: "546: before one has left", change: with(runs("3.5.5"), larger, leaving(1, true), authOn)},
 		{name: "546: in the place of a lost one", change: with(runs("3.5.5"), replaced, authOn), want: "etcd 3.5.5 may diverge"},
 		{name: "546: in the place of a lost one, also before a rollout", change: with(runs("3.5.5"), commit("3.5.35"), replaced, authOn), want: "etcd 3.5.5 may diverge"},
 		{name: "546: once Git switches it off", change: with(runs("3.5.5"), replaced, authOn, says(wanted(false))), want: "disable authentication: Git switches it off, and before the new member has joined"},
@@ -121,6 +128,9 @@ func TestAuth(t *testing.T) {
 	}
 	checkRule(t, auth.Change, []ruleCase{
 		{name: "541: a file that says nothing of it", change: authOn},
+		{name: "541: nobody was asked", change: with(on(nil), func(s *situation.Situation) { s.Observed.Auth = nil })},
+		{name: "150: before it has formed", change: with(unformed, on(off))},
+		{name: "150: without a StatefulSet", change: with(on(off), func(s *situation.Situation) { s.Observed.Set = nil })},
 		{name: "150: all is as Git says", change: on(nil)},
 		{name: "150: quorate comes first", change: empty(nil), want: "add user root: quorate comes in as user root, by the common name of its certificate"},
 		{name: "150: with its role", change: empty(func(a *state.Auth) { a.Users = map[string][]string{"root": nil} }), want: "give user root role root: quorate comes in as user root"},
@@ -147,6 +157,8 @@ func TestAuth(t *testing.T) {
 		{name: "150: nothing is asked of one that sleeps", change: with(empty(nil), func(s *situation.Situation) { s.Observed.Record.Hibernated = true })},
 		{name: "547: a hold is for the end", change: on(func(a *state.Auth) { off(a); noSecret(a) })},
 		{name: "547: but for clients of a restored cluster", change: with(restored, on(func(a *state.Auth) { off(a); noSecret(a) })), want: "Refused: the password of user reports cannot be read"},
+		{name: "547: which come once", change: with(on(func(a *state.Auth) { off(a); noSecret(a) }), func(s *situation.Situation) { s.Observed.Record.Restored = &state.Restored{Name: "back", Done: true} })},
+		{name: "547: and not before a rollout", change: with(restored, on(func(a *state.Auth) { off(a); noSecret(a) }), commit(newVersion))},
 		{name: "547: which has come to all its members", change: with(restored, on(func(a *state.Auth) { off(a); noSecret(a) }), func(s *situation.Situation) { s.Desired.Spec.Replicas = 5 })},
 	})
 }
@@ -161,8 +173,10 @@ func TestUsers(t *testing.T) {
 		{name: "547: a password that cannot be read", change: on(noSecret), want: "Refused: the password of user reports cannot be read; create the Secret db/reports"},
 		{name: "547: before authentication is on", change: on(func(a *state.Auth) { noSecret(a); a.Enabled = false }), want: "Refused: the password of user reports cannot be read, and authentication stays off until it can; create the Secret"},
 		{name: "545: no access for quorate", change: on(func(a *state.Auth) { a.Enabled, a.NoAccess = false, "the certificate has the common name \"quorate\"" }), want: "Refused: authentication stays off, because quorate would lock itself out: the certificate has the common name"},
+		{name: "545: no access, and it is on already", change: on(func(a *state.Auth) { a.NoAccess = "x" })},
 		{name: "545: no access, and it is to stay off", change: with(on(func(a *state.Auth) { a.Enabled, a.NoAccess = false, "x" }), says(wanted(false)))},
 		{name: "546: a release that panics", change: with(on(func(a *state.Auth) { a.Enabled = false }), runs("3.5.3")), want: "Refused: authentication stays off: etcd 3.5.3 panics at start when auth is enabled, which 3.5.4 fixes; set spec.version"},
+		{name: "members that do not tell, and a file that says nothing", change: func(s *situation.Situation) { s.Observed.Auth = &state.Auth{Problem: "users: timeout"} }},
 		{name: "members that do not tell", change: on(func(a *state.Auth) { a.Problem = "users: timeout" }), want: "Unhealthy: users and roles cannot be compared with the file (users: timeout)"},
 	})
 }
@@ -184,8 +198,22 @@ func TestOtherUsersAreTold543(t *testing.T) {
 			t.Fatalf("warnings are %v, want %q", got, want)
 		}
 	}
-	s.Git.Spec.Auth.Prune = true
-	if got := auth.Warnings(s); len(got) > 0 {
-		t.Errorf("with prune: %v", got)
+	s.Observed.Auth.OtherUsers, s.Observed.Auth.OtherRoles = s.Observed.Auth.OtherUsers[:5], nil
+	if got := auth.Warnings(s); len(got) != 1 || !strings.Contains(got[0].Text, "and they are left: alice, bob, carol, dan, eve; list them") {
+		t.Errorf("five users: %v", got)
+	}
+	for name, change := range map[string]mutation{
+		"with prune":     func(s *situation.Situation) { s.Git.Spec.Auth.Prune = true },
+		"switched off":   func(s *situation.Situation) { s.Git.Spec.Auth = wanted(false) },
+		"never asked":    func(s *situation.Situation) { s.Observed.Auth = nil },
+		"nothing beside": func(s *situation.Situation) { s.Observed.Auth.OtherUsers = nil },
+	} {
+		s := healthy(3)
+		s.Git.Spec.Auth, s.Observed.Auth = wanted(true), grants.Assume(wanted(true))
+		s.Observed.Auth.OtherUsers = []string{"alice"}
+		change(s)
+		if got := auth.Warnings(s); len(got) > 0 {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 // rollout from 3.4 to 3.5, and a new member on some releases. It stands above all that does
 // such a thing, and asks the cluster: that Git does not say it is on is no proof.
 func Off(s *situation.Situation) verdict.Verdict {
-	if !s.Formed() || s.Observed.Set == nil || s.Observed.Record.Hibernated {
+	if !s.Formed() || s.Observed.Record.Hibernated {
 		return verdict.Pass()
 	}
 	why, then := unsupported(s)
@@ -69,10 +69,10 @@ func unsupported(s *situation.Situation) (why, then string) {
 // hop tells why the rollout that is due, or under way, is not supported with authentication
 // on. The whole way counts, before its first step.
 func hop(s *situation.Situation) string {
-	to, err := release.Parse(s.Git.Spec.Version)
-	if err != nil || !s.Rolling() {
+	if !s.Rolling() {
 		return ""
 	}
+	to, _ := release.Parse(s.Git.Spec.Version) // validation lets no other through
 	for _, v := range versions(s) {
 		if why := release.HopWithAuth(v, to); why != "" {
 			return why
@@ -129,7 +129,7 @@ func due(s *situation.Situation) verdict.Verdict {
 			later = ", and authentication stays off until it can"
 		}
 		return verdict.Refuse(fmt.Sprintf("the password of user %s cannot be read%s", user, later), a.NoSecret[user]).Again(verdict.Later)
-	case s.Git.Spec.AuthEnabled() && !a.Enabled && a.NoAccess != "":
+	case s.Git.Spec.AuthEnabled() && !a.Enabled: // and with access it would be enabled above
 		return verdict.Refuse("authentication stays off, because quorate would lock itself out: "+a.NoAccess,
 			"give the members a client certificate for quorate whose common name is root, or write enabled: false").Again(verdict.Later)
 	}
