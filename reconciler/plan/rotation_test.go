@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/certificates"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/trust"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -90,7 +92,34 @@ func TestRotation(t *testing.T) {
 	both := with(asks("2026-12"), nextMade, published, mounts("orders-trust-both"))
 	all := with(both, ago("orders-trust-both", 30*time.Hour), issuedBy(state.ByNext))
 	alone := with(all, mounts("orders-trust-new"), ago("orders-trust-new", time.Hour))
+	anew := func(s *situation.Situation) { s.Desired.Template = "b" }
+	noSet := func(s *situation.Situation) { s.Observed.Set = nil }
+	leaf := func(by state.Signer) mutation { return found(func(r *state.Rotation) { r.Leaves[0].By = by }) }
+	old := found(func(r *state.Rotation) { r.Made, r.Ends = noon.AddDate(-7, 0, 0), noon.AddDate(3, 0, 0) })
+	left := with(asks("2026-12"), mounts("orders-trust-old"), ago("orders-trust-both", time.Hour), ago("orders-trust-old", time.Hour), found(func(r *state.Rotation) { r.Word = "2026-12" }))
 	checkRule(t, certificates.Rotate, []ruleCase{
+		{name: "563: without a StatefulSet nothing begins", change: with(asks("2026-12"), noSet)},
+		{name: "563: nor before the cluster has formed", change: with(asks("2026-12"), func(s *situation.Situation) { s.Observed.Record.ClusterID = "" })},
+		{name: "563: nor with authorities that nobody knows", change: with(asks("2026-12"), found(func(r *state.Rotation) { r.Made, r.Ends = time.Time{}, time.Time{} }))},
+		{name: "564: and they do not grow old", change: with(asks(""), found(func(r *state.Rotation) { r.Made, r.Ends = time.Time{}, time.Time{} }))},
+		{name: "563: why it has begun", change: with(asks("2026-12"), nextMade), want: `publish both authorities: Git asks for new authorities with spec.tls.rotate "2026-12"; who reads`},
+		{name: "569: not for the word that waits", change: with(asks("2027-01"), nextMade), want: "publish both authorities: a change of the authorities has begun; who reads"},
+		{name: "565: nor for a key that is back", change: with(asks(""), nextMade, found(func(r *state.Rotation) { r.NextWord = "" })), want: "publish both authorities: a change of the authorities has begun; who reads"},
+		{name: "570: members mount what nobody has made", change: with(asks(""), mounts("orders-trust-lost")), want: "publish orders-trust-old: members mount another trust than that of the authorities"},
+		{name: "570: until there is what they are to mount, which a roll brings", change: with(asks(""), anew, mounts("orders-trust-lost"), ago("orders-trust-old", time.Hour), ago("orders-trust-lost", time.Hour))},
+		{name: "570: what they mount is made again by another rule", change: with(asks(""), mounts("orders-trust-old"))},
+		{name: "566: clients have their time from the end of the roll on", change: with(both, shown(state.ByPresent), func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = "b" })},
+		{name: "563: members trust the next ones alone, and one certificate is of those before", change: with(alone, leaf(state.ByPresent)), want: "issue all certificates by the next authorities"},
+		{name: "563: not while a pod is to restart", change: with(alone, func(s *situation.Situation) { podAt(s, 0).Template = "b" })},
+		{name: "563: nor while one is missing", change: with(alone, withoutPod(0))},
+		{name: "563: nor while the controller has not seen the template", change: with(alone, func(s *situation.Situation) { s.Observed.Set.Settled = false })},
+		{name: "563: what is left stays as long as a pod mounts it", change: with(left, found(func(r *state.Rotation) { r.Mounted = append(r.Mounted, "orders-trust-both") }))},
+		{name: "563: and while a roll is under way", change: with(left, func(s *situation.Situation) { s.Desired.Template = "b" })},
+		{name: "568: taken back by leaving the word out", change: with(asks(""), nextMade, found(func(r *state.Rotation) { r.Word = "2026-06" })), want: "delete the next authorities"},
+		{name: "568: but not to what grows old", change: with(asks(""), nextMade, old), want: "publish both authorities", lacks: "asks for another change"},
+		{name: "568: taken back while members restart", change: with(asks(""), nextMade, mounts("orders-trust-old"), ago("orders-trust-old", time.Hour), func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = "b" })},
+		{name: "568: taken back, and one Secret does not trust both", change: with(both, leaf(state.ByNext), asks(""), found(func(r *state.Rotation) { r.Leaves[2].Bundle = state.BundleOther })), want: "publish both authorities: Git takes the change back, with spec.tls.rotate left out; who reads"},
+		{name: "568: taken back, and what members are to trust is gone", change: with(asks(""), nextMade, mounts("orders-trust-old")), want: "publish orders-trust-old"},
 		{name: "563: without certificates of quorate's there is nothing to change"},
 		{name: "563: nothing is asked for", change: asks("")},
 		{name: "563: the word is that of the authorities", change: with(asks("2026-12"), found(func(r *state.Rotation) { r.Word = "2026-12" }))},
@@ -119,7 +148,7 @@ func TestRotation(t *testing.T) {
 		{name: "567: a member shows its old certificate", change: with(all, ago("orders-trust-new", 24*time.Hour), shown(state.ByPresent)), want: "orders-0, on its client port, still shows a certificate of the other authority"},
 		{name: "563: members trust the next ones alone", change: alone, want: "delete the authorities from before: members trust the others alone"},
 		{name: "563: not while they restart", change: with(alone, rolled(oldVersion, 2), func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = "b" })},
-		{name: "563: what is left of the change goes", change: with(asks("2026-12"), mounts("orders-trust-old"), ago("orders-trust-both", time.Hour), ago("orders-trust-old", time.Hour), found(func(r *state.Rotation) { r.Word = "2026-12" })), want: "delete the next authorities: the change of the authorities is over"},
+		{name: "563: what is left of the change goes", change: left, want: "delete the next authorities: the change of the authorities is over"},
 
 		{name: "568: taken back before anybody trusts them", change: with(asks(""), nextMade), want: "delete the next authorities"},
 		{name: "568: taken back when members trust both", change: with(both, asks("")), want: "publish orders-trust-old"},
@@ -129,6 +158,46 @@ func TestRotation(t *testing.T) {
 		{name: "568: nor to what cannot sign", change: with(asks(""), nextMade, found(func(r *state.Rotation) { r.Lost = []string{"orders-ca cannot sign: no key"} })), want: "publish both authorities: orders-ca cannot sign"},
 		{name: "569: another word waits for the end", change: with(both, asks("2027-01"), shown(state.ByPresent)), want: `spec.tls.rotate "2027-01" asks for another change, which begins when this one, to "2026-12", is over`},
 	})
+	checkRule(t, start, []ruleCase{
+		{name: "563: a roll says what members are to trust", change: with(asks("2026-12"), nextMade, published, anew, func(s *situation.Situation) { s.Desired.Trust = "orders-trust-both" }), want: "members are to trust both authorities; "},
+		{name: "563: unless they trust it already", change: with(both, anew), want: "start the roll", lacks: "members are to trust"},
+		{name: "570: or nothing else is to be trusted", change: with(asks(""), mounts("orders-trust-lost"), anew, func(s *situation.Situation) { s.Desired.Trust = "orders-trust-old" }), want: "start the roll", lacks: "members are to trust"},
+	})
+	for name, c := range map[string]struct {
+		change mutation
+		phase  trust.Phase
+		trust  string
+	}{
+		"no certificates of quorate's":                      {func(*situation.Situation) {}, trust.None, ""},
+		"members mount another trust":                       {with(asks(""), mounts("orders-trust-lost"), ago("orders-trust-old", time.Hour)), trust.None, "orders-trust-old"},
+		"all is issued, and members do not trust it":        {with(asks("2026-12"), nextMade, published, issuedBy(state.ByNext)), trust.TrustBoth, "orders-trust-both"},
+		"taken back, and a certificate is of the next ones": {with(asks(""), nextMade, published, leaf(state.ByNext)), trust.TrustBoth, "orders-trust-both"},
+		"taken back, as well, where members mount theirs":   {with(asks(""), nextMade, published, leaf(state.ByNext), mounts("orders-trust-old"), ago("orders-trust-old", time.Hour)), trust.TrustBoth, "orders-trust-both"},
+		"taken back, and members mount another trust":       {with(asks(""), nextMade, mounts("orders-trust-lost"), ago("orders-trust-old", time.Hour)), trust.Retire, "orders-trust-old"},
+	} {
+		s := healthy(3)
+		c.change(s)
+		if got := trust.Of(s.Desired.Spec.TLS, s.Observed, noon); got.Phase != c.phase || got.Trust != c.trust {
+			t.Errorf("%s: %s, and members trust %q", name, got.Phase, got.Trust)
+		}
+	}
+	ready := with(both, ago("orders-trust-both", 24*time.Hour), shown(state.ByPresent))
+	for name, c := range map[string]struct {
+		change mutation
+		want   string
+	}{
+		"there is none":                      {ready, ""},
+		"one speaks of the old ones alone":   {with(ready, ago("orders-trust-old", time.Hour), ago("orders-trust-new", time.Hour)), "orders-trust-old"},
+		"which a pod mounts":                 {with(ready, ago("orders-trust-old", time.Hour), found(func(r *state.Rotation) { r.Mounted = append(r.Mounted, "orders-trust-old") })), ""},
+		"taken back, of the next ones alone": {with(all, asks(""), shown(state.ByNext), ago("orders-trust-old", time.Hour), ago("orders-trust-new", time.Hour)), "orders-trust-new"},
+	} {
+		s := healthy(3)
+		c.change(s)
+		v := certificates.Rotate(situation.Of(s.Desired, s.Observed, noon))
+		if act, ok := v.Step.Action.(action.SwitchCertificates); !ok || act.Against != c.want {
+			t.Errorf("%s: %+v", name, v.Step)
+		}
+	}
 	checkRule(t, certificates.Issue, []ruleCase{
 		{name: "570: what members mount is gone", change: with(both, found(func(r *state.Rotation) { delete(r.Trusts, r.Both) })), want: "publish orders-trust-both: members mount it, and none of them starts without it"},
 		{name: "570: what nobody can make again is not", change: with(both, found(func(r *state.Rotation) { r.Mounted = []string{"orders-trust-unknown"} }))},
@@ -201,6 +270,7 @@ func TestRevive(t *testing.T) {
 		{name: "572: also where the StatefulSet has them", change: with(over, found(func(r *state.Rotation) { r.Leaves[0].By = state.ByPresent })), want: "issue all certificates by the next authorities"},
 		{name: "572: the StatefulSet gets what members are to trust", change: ready, want: "start the roll"},
 		{name: "572: before a StatefulSet there is nothing to restart", change: with(ready, func(s *situation.Situation) { s.Observed.Set = nil })},
+		{name: "572: nor when members trust the next ones", change: with(over, func(s *situation.Situation) { s.Observed.Set = nil })},
 		{name: "572: nor before the cluster has formed", change: with(ready, func(s *situation.Situation) { s.Observed.Record.ClusterID = "" })},
 		{name: "572: its controller has not seen it yet", change: with(open, func(s *situation.Situation) { s.Observed.Set.Settled = false })},
 		{name: "572: a member would lose its volume", change: with(open, claimed(deletedClaim, "orders-1")), want: "Unhealthy: volume claim data-orders-1 is being deleted: the data of orders-1 goes with its pod"},

@@ -81,7 +81,7 @@ func staying(a trust.Aim) string {
 
 // publish is what is published: both, unless only what is mounted was lost.
 func publish(a trust.Aim, r *state.Rotation) action.PublishTrust {
-	if a.Secret == r.Both && len(r.Next) > 0 {
+	if len(r.Next) > 0 {
 		return action.PublishTrust{Secret: a.Secret, Bundle: state.BundleBoth}
 	}
 	return action.PublishTrust{Secret: a.Secret}
