@@ -203,9 +203,17 @@ func className(s StorageSpec) string {
 	return clip(*s.StorageClassName)
 }
 
-// tlsChange refuses to switch running members to other certificates.
+// tlsChange tells what another mode means, and refuses to switch running members to other
+// certificates.
 func tlsChange(c change) {
-	if was, is := c.before.TLS.Mode, c.after.TLS.Mode; was != is {
+	was, is := c.before.TLS.Mode, c.after.TLS.Mode
+	switch plain := c.after.TLS.Secrets == (TLSSecretNames{}); {
+	case was == is:
+	case was == TLSSecrets && plain:
+		c.fail("spec.tls.secrets", "is left out together with mode Secrets: keep it until the change is over, because members show these certificates until then")
+	case was == TLSDisabled || is == TLSDisabled:
+		c.warn(IDModeChange, "spec.tls.mode", "changes from %s to %s: members restart twice, one at a time; between the two they speak plain text and TLS, and clients have %s to move (tls.overlap)", was, is, c.after.TLS.OverlapTime())
+	default:
 		c.fail("spec.tls.mode", "changes from %s to %s and is immutable for now, because members of the two modes cannot talk to each other: revert it, or restore a backup into a new cluster", was, is)
 	}
 }

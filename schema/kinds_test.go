@@ -44,7 +44,8 @@ func TestFields(t *testing.T) {
 		{"two clients in one Secret", cluster("tls: {clients: [{name: a, secretName: orders-client-b}, {name: b}]}"), "spec.tls.clients[1].secretName: \"orders-client-b\" is the Secret of \"a\" already"},
 		{"a restored cluster's client in quorate's own Secret", strings.Replace(restore("{objectURL: \"s3://b/x.db\"}"), "storage:", "tls: {clients: [{name: a, secretName: again-ca}]}, storage:", 1), "spec.clusterTemplate.tls.clients[0].secretName: \"again-ca\" is the name of one"},
 
-		{"144 Secrets in another mode", cluster("tls: {secrets: {server: a}}"), "spec.tls.secrets.server: is used with mode Secrets only"},
+		{"144 Secrets in another mode", cluster("tls: {secrets: {server: a}}"), "spec.tls.secrets.client: is missing beside the others: name all three until the change from mode Secrets is over"},
+		{"585 Secrets that members still show", cluster("tls: {mode: Disabled, overlap: 1h, secrets: {server: a, peer: b, client: c}}"), ""},
 
 		{"dual stack", cluster("network: {ipFamilyPolicy: PreferDualStack, ipFamilies: [IPv6, IPv4]}"), ""},
 		{"two families in a single stack", cluster("network: {ipFamilies: [IPv4, IPv6]}"), "spec.network.ipFamilies: two families need ipFamilyPolicy"},

@@ -50,6 +50,7 @@ const (
 // The warnings of changes, which --base shows.
 const (
 	IDVersionChange        ID = "version-change"
+	IDModeChange           ID = "tls-mode-change"
 	IDOtherBackup          ID = "backup-changed"
 	IDOtherRestore         ID = "restore-changed"
 	IDAcceptHashMismatch   ID = "accepts-other-data"
@@ -121,6 +122,7 @@ func ProblemKinds() []ProblemKind {
 		{IDGoneSource, KindOfWarning, "A restore names a cluster that no file declares."},
 		{IDPlaces, KindOfWarning, "Several objects may store backups at the same place."},
 		{IDPredecessor, KindOfWarning, "There are documents of an earlier operator, which `quorate convert` takes."},
+		{IDModeChange, KindOfChange, "What a change between plain text and TLS asks of clients."},
 		{IDVersionChange, KindOfChange, "What the way to the new version asks for or costs."},
 		{IDOtherBackup, KindOfChange, "A changed EtcdBackup is another backup."},
 		{IDOtherRestore, KindOfChange, "A changed EtcdRestore is another restore."},

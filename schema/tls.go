@@ -22,10 +22,11 @@ const (
 
 // TLSSpec is how traffic is protected.
 type TLSSpec struct {
-	// Mode is Managed (default), Secrets or Disabled. Immutable for now, and so
-	// are the names of the Secrets of server and peer.
-	Mode TLSMode `json:"mode,omitempty" jsonschema:"change=immutable"`
-	// Secrets names the Secrets of mode Secrets, and is refused in other modes.
+	// Mode is Managed (default), Secrets or Disabled. Between plain text and TLS it changes by
+	// two rolling updates, between which members speak both and clients have the overlap to move.
+	Mode TLSMode `json:"mode,omitempty" jsonschema:"change=between Managed and Secrets immutable"`
+	// Secrets names the Secrets of mode Secrets. When the mode changes to another one, they stay
+	// here until the change is over: until then members show what they have.
 	Secrets TLSSecretNames `json:"secrets,omitzero" jsonschema:"change=server and peer are immutable"`
 	// Clients get a certificate each that the members accept, for applications. Only in
 	// mode Managed. When one leaves the list, its Secret stays and is no longer renewed, and
@@ -40,9 +41,10 @@ type TLSSpec struct {
 	// Lifetimes is how long what quorate issues is good for. Mode Managed only.
 	Lifetimes TLSLifetimes `json:"lifetimes,omitzero"`
 	// Overlap is how long clients have, while the authorities change, to take up what they are
-	// to trust, and again to take up their new certificates. Some read them only when they
-	// start, such as a kube-apiserver its --etcd-cafile. 0s to 720h, and at most a sixth of
-	// lifetimes.authority. Default 24h. Mode Managed only.
+	// to trust, and again to take up their new certificates; and how long members speak plain
+	// text and TLS while the mode changes. Some clients read certificates only when they start,
+	// such as a kube-apiserver its --etcd-cafile. 0s to 720h, and in mode Managed at most a sixth
+	// of lifetimes.authority. Default 24h.
 	Overlap *metav1.Duration `json:"overlap,omitempty"`
 }
 

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// tls checks that the Secrets are named where they are used, and only there.
+// tls checks that the Secrets are named where they are used. All three may stay where they are not,
+// because members have them until a change of the mode is over.
 func (v *validator) tls(t TLSSpec) {
 	oneOf(v, "tls.mode", t.Mode, TLSManaged, TLSSecrets, TLSDisabled)
 	for _, secret := range []struct{ field, name string }{
@@ -20,15 +21,15 @@ func (v *validator) tls(t TLSSpec) {
 		switch {
 		case t.Mode == TLSSecrets && secret.name == "":
 			v.fail(secret.field, "is missing: with mode Secrets name a Secret with tls.crt, tls.key and ca.crt for each of server, peer and client")
-		case t.Mode != TLSSecrets && secret.name != "":
-			v.fail(secret.field, "is used with mode Secrets only: write tls.mode: Secrets, or leave it out")
+		case t.Secrets != (TLSSecretNames{}) && secret.name == "":
+			v.fail(secret.field, "is missing beside the others: name all three until the change from mode Secrets is over, and none after it")
 		default:
 			v.secret(secret.field, secret.name)
 		}
 	}
 	v.tlsClients(t)
-	if t.Mode != TLSManaged && (t.Rotate != "" || t.Lifetimes != (TLSLifetimes{}) || t.Overlap != nil) {
-		v.fail("tls", "rotate, lifetimes and overlap are for mode Managed, in which quorate issues the certificates: leave them out")
+	if t.Mode != TLSManaged && (t.Rotate != "" || t.Lifetimes != (TLSLifetimes{})) {
+		v.fail("tls", "rotate and lifetimes are for mode Managed, in which quorate issues the certificates: leave them out")
 		return
 	}
 	v.rotation(t)

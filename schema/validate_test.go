@@ -183,7 +183,7 @@ func TestValidate(t *testing.T) {
 		{"560 an overlap of years", rotate("", 0, 0, 721*time.Hour), "spec.tls.overlap: is 721h0m0s and must be 0s to 720h"},
 		{"560 an overlap that the authority does not live through", rotate("", 10*time.Minute, time.Hour, 11*time.Minute), "must be at most a sixth of lifetimes.authority"},
 		{"560 the overlap that is left out, too", rotate("", 10*time.Minute, time.Hour, -1), "spec.tls.overlap: is 24h0m0s"},
-		{"560 without certificates of quorate's", func(c *EtcdCluster) { c.Spec.TLS = TLSSpec{Mode: TLSDisabled, Rotate: "2026-12"} }, "spec.tls: rotate, lifetimes and overlap are for mode Managed"},
+		{"560 without certificates of quorate's", func(c *EtcdCluster) { c.Spec.TLS = TLSSpec{Mode: TLSDisabled, Rotate: "2026-12"} }, "spec.tls: rotate and lifetimes are for mode Managed"},
 		{"unknown TLS mode", func(c *EtcdCluster) { c.Spec.TLS.Mode = "Off" }, "spec.tls.mode"},
 		{"wave", wave(99), ""},
 		{"wave too high", wave(100), "spec.upgrade.wave: is 100 and must be 0 to 99"},

@@ -13,9 +13,9 @@ import (
 // and the field and its values in words.
 type Change struct{ Field, Text string }
 
-// TLSChanges lists changes of who makes the certificates: members with Secrets of
-// two authorities would not trust each other in the middle of a roll. That a
-// Secret's content is renewed is another matter, see CheckCertificates.
+// TLSChanges lists changes of who makes the certificates of members that have some: members
+// with Secrets of two authorities would not trust each other in the middle of a roll. That a
+// Secret's content is renewed is another matter, see Check. c is in the mode of its certificates.
 func TLSChanges(volumes []corev1.Volume, c schema.EtcdCluster) []Change {
 	mounted := map[string]string{}
 	for _, v := range volumes {
@@ -25,10 +25,12 @@ func TLSChanges(volumes []corev1.Volume, c schema.EtcdCluster) []Change {
 	}
 	server, secured := mounted[naming.ServerTLSVolume]
 	named := server != c.Metadata.Name+naming.ServerLeafSuffix
-	if secured != naming.UsesTLS(c) || (secured && named == naming.ManagesTLS(c)) {
+	switch {
+	case !secured || !naming.UsesTLS(c):
+		return nil
+	case named == naming.ManagesTLS(c):
 		return []Change{{"spec.tls.mode", "spec.tls.mode"}}
-	}
-	if !secured || !named {
+	case !named:
 		return nil
 	}
 	var changes []Change

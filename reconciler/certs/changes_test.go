@@ -10,7 +10,8 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// 5: who makes the certificates of a live cluster stays who it was.
+// 5: who makes the certificates of a live cluster stays who it was. That it gets some, or none, is
+// a change in steps.
 func TestChangesOfTLSAreNamed(t *testing.T) {
 	managed, theirs := clustertest.MountedSecrets("orders-server", "orders-peer"), clustertest.MountedSecrets("their-server", "their-peer")
 	for name, test := range map[string]struct {
@@ -22,11 +23,11 @@ func TestChangesOfTLSAreNamed(t *testing.T) {
 		"Secrets stay":                    {theirs, clustertest.NamedTLS, nil},
 		"Disabled stays":                  {nil, clustertest.DisableTLS, nil},
 		"Managed to Secrets":              {managed, clustertest.NamedTLS, []Change{{"spec.tls.mode", "spec.tls.mode"}}},
-		"Managed to Disabled":             {managed, clustertest.DisableTLS, []Change{{"spec.tls.mode", "spec.tls.mode"}}},
+		"Managed to Disabled":             {managed, clustertest.DisableTLS, nil},
 		"Secrets to Managed":              {theirs, func(*schema.EtcdCluster) {}, []Change{{"spec.tls.mode", "spec.tls.mode"}}},
-		"Secrets to Disabled":             {theirs, clustertest.DisableTLS, []Change{{"spec.tls.mode", "spec.tls.mode"}}},
-		"Disabled to Managed":             {nil, func(*schema.EtcdCluster) {}, []Change{{"spec.tls.mode", "spec.tls.mode"}}},
-		"Disabled to Secrets":             {nil, clustertest.NamedTLS, []Change{{"spec.tls.mode", "spec.tls.mode"}}},
+		"Secrets to Disabled":             {theirs, clustertest.DisableTLS, nil},
+		"Disabled to Managed":             {nil, func(*schema.EtcdCluster) {}, nil},
+		"Disabled to Secrets":             {nil, clustertest.NamedTLS, nil},
 		"another Secret for the server":   {clustertest.MountedSecrets("old", "their-peer"), clustertest.NamedTLS, []Change{{"spec.tls.secrets", "spec.tls.secrets.server (old to their-server)"}}},
 		"other Secrets for both":          {clustertest.MountedSecrets("old", "older"), clustertest.NamedTLS, []Change{{"spec.tls.secrets", "spec.tls.secrets.server (old to their-server)"}, {"spec.tls.secrets", "spec.tls.secrets.peer (older to their-peer)"}}},
 		"another Secret for quorate only": {theirs, func(c *schema.EtcdCluster) { clustertest.NamedTLS(c); c.Spec.TLS.Secrets.Client = "other" }, nil},

@@ -174,6 +174,7 @@ func visitRecord(r *state.Record, each func(what string, at *time.Time, as worth
 	if r.Downgrade != nil {
 		each("downgrades since", &r.Downgrade.Since, asSeen)
 	}
+	each("members moved in the list", &r.MovedAt, asSeen)
 }
 
 func describe(kind, name, what string) string {

@@ -384,7 +384,7 @@ func assemble(answers []*answer) state.Round {
 		r.Alarms = append(r.Alarms, state.Alarm{Kind: alarm.Alarm.String(), MemberID: hexID(alarm.MemberID)})
 	}
 	for _, m := range listed.members {
-		member := state.Member{ID: hexID(m.ID), Name: m.Name, Learner: m.IsLearner}
+		member := state.Member{ID: hexID(m.ID), Name: m.Name, Learner: m.IsLearner, PeerURLs: m.PeerURLs}
 		describe(&member, byName[m.Name])
 		if a := byName[m.Name]; a != nil && a.status.GetDowngradeInfo().GetEnabled() {
 			r.Downgrading, r.DowngradeTarget = true, downgradeLine(a.status)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -235,6 +236,32 @@ func (c *Client) leaderFirst(ctx context.Context, cluster string, members []Endp
 		return slices.Concat(members[i:i+1], members[:i], members[i+1:])
 	}
 	return members
+}
+
+// MoveMember has the member list say at which URLs the member with the ID is reached by the others.
+// They are those of one member, sorted. Nothing but the list changes. Errors: ErrNotAMember,
+// ErrUnhealthyCluster.
+func (c *Client) MoveMember(ctx context.Context, cluster, clusterID string, members []Endpoint, id string, peerURLs []string) error {
+	number, err := memberNumber(id)
+	if err != nil {
+		return fmt.Errorf("move member %s: %w", id, err)
+	}
+	done := func(list memberList) (bool, error) {
+		m := list.byID(number)
+		if m == nil {
+			return false, ErrNotAMember
+		}
+		return slices.Equal(m.PeerURLs, peerURLs), nil
+	}
+	ask := membersToAsk{cluster: cluster, clusterID: clusterID, endpoints: c.leaderFirst(ctx, cluster, members)}
+	err = c.changeMembers(ctx, ask, done, func(ctx context.Context, client *clientv3.Client) error {
+		_, err := client.MemberUpdate(ctx, number, peerURLs)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("move member %s to %s: %w", id, strings.Join(peerURLs, " and "), err)
+	}
+	return nil
 }
 
 // RemoveMember removes the member with the ID; one that is gone is success.

@@ -135,6 +135,8 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 		return e.createVolume(ctx, v, a)
 	case action.EndRestore:
 		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndRestore(a, e.Now()) })
+	case action.MoveMember:
+		return moveMember(ctx, e, v, a)
 	case action.ChangeAuth:
 		return changeAuth(ctx, e, v, a)
 	case action.NoteTimes:

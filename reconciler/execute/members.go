@@ -37,6 +37,7 @@ type Membership interface {
 	PromoteMember(ctx context.Context, cluster, clusterID string, members []etcd.Endpoint, id string) error
 	RemoveMember(ctx context.Context, cluster, clusterID string, members []etcd.Endpoint, id string) error
 	RemoveLearner(ctx context.Context, cluster, clusterID string, members []etcd.Endpoint, id, peerURL string) error
+	MoveMember(ctx context.Context, cluster, clusterID string, members []etcd.Endpoint, id string, peerURLs []string) error
 }
 
 // Maintenance keeps the database small, and ends alarms.

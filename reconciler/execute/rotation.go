@@ -23,7 +23,7 @@ type rotator struct{ issuer }
 
 // makeAuthorities creates the next authorities that are missing.
 func (e rotator) makeAuthorities(ctx context.Context, v *observe.View) error {
-	c := v.Cluster.EtcdCluster
+	c := v.Certified()
 	live, err := e.liveSecrets(ctx, c)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (e rotator) makeAuthorities(ctx context.Context, v *observe.View) error {
 // publishTrust has the Secrets of certificates say what is trusted, and then makes the Secret that
 // members mount: when it was made, all the others had said so.
 func (e rotator) publishTrust(ctx context.Context, v *observe.View, a action.PublishTrust) error {
-	c, domain := v.Cluster.EtcdCluster, e.Options.ClusterDomain
+	c, domain := v.Certified(), e.Options.ClusterDomain
 	live, err := e.liveSecrets(ctx, c)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (e rotator) publishTrust(ctx context.Context, v *observe.View, a action.Pub
 // switchCertificates issues all certificates by the authorities that stay. What speaks of the
 // others alone goes first.
 func (e rotator) switchCertificates(ctx context.Context, v *observe.View, a action.SwitchCertificates) error {
-	c := v.Cluster.EtcdCluster
+	c := v.Certified()
 	live, err := e.liveSecrets(ctx, c)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (e rotator) switchCertificates(ctx context.Context, v *observe.View, a acti
 // retireAuthorities ends a change: first nobody trusts the others by its Secret, then what stays
 // takes their place, and then what is left of the change is deleted.
 func (e rotator) retireAuthorities(ctx context.Context, v *observe.View, a action.RetireAuthorities) error {
-	c := v.Cluster.EtcdCluster
+	c := v.Certified()
 	live, err := e.liveSecrets(ctx, c)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 // was decided on is kept. What goes is deleted first: the oldest that is kept is what members trust
 // that mount none.
 func (e issuer) keepTrust(ctx context.Context, v *observe.View, a action.KeepTrust) error {
-	c := v.Cluster.EtcdCluster
+	c := v.Certified()
 	secrets, names := e.Kube.CoreV1().Secrets(c.Metadata.Namespace), naming.TLSSecrets(c)
 	live := map[string]*corev1.Secret{}
 	for _, name := range []string{names.Server, names.Peer} {

@@ -396,6 +396,15 @@ func rules() []Entry {
 		},
 		{Name: "applied", Means: "What was applied is recorded: the commit that the cluster is now.", Why: steps},
 		{
+			Name:  "transport",
+			Means: "spec.tls.mode changes between plain text and TLS. Members restart and listen to both; etcd's member list is told, member by member, where each is reached; then clients have time to move, and members restart and listen to one of the two alone.",
+			Why:   "At each moment each member must reach all others, and the clients must reach them all. This hold is nearly last, so it keeps little else waiting.",
+			Do: []string{
+				"Nothing, until the time that the hold names: move the clients meanwhile, with the certificates of spec.tls.clients, or away from them. spec.tls.overlap sets the time.",
+				"To go back, put the mode from before, at any time: members move back the same way.",
+			},
+		},
+		{
 			Name:  "rotation",
 			Means: "The authorities of a cluster change: members trust both, all certificates are issued by the next ones, and members trust those alone. Now clients have time to take up the last of that, or a member has not shown in a handshake that it did.",
 			Why:   "At each moment each member must trust what all others and the clients show. Some clients read what they trust only when they start. This hold is nearly last, so it keeps little else waiting.",

@@ -51,6 +51,9 @@ type Options struct {
 	// Replicas is how many pods there should be now; nil for as many as the file
 	// wants, which is what a cluster begins with.
 	Replicas *int32
+	// Also is the mode of tls that members speak besides their own one while it changes: TLS
+	// beside plain text, or plain text beside TLS. Empty for none.
+	Also schema.TLSMode
 	// Trust is the Secret with what the members trust. Empty for what is in the Secrets of
 	// their certificates, which is so until the authorities change for the first time.
 	Trust string

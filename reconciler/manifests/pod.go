@@ -243,7 +243,7 @@ func httpProbe(path string) *corev1ac.ProbeApplyConfiguration {
 // among them, see renderEnv. Of a release that is only passed through, those that
 // it does not take are left out.
 func renderArgs(c schema.EtcdCluster, version release.Version, o Options) ([]string, error) {
-	settings, err := releaseSettings(c)
+	settings, err := releaseSettings(c, o)
 	if err != nil {
 		return nil, err
 	}
@@ -253,12 +253,12 @@ func renderArgs(c schema.EtcdCluster, version release.Version, o Options) ([]str
 			return nil, fmt.Errorf("etcd %s: %s", c.Spec.Version, f.Message)
 		}
 	}
-	scheme, anywhere := naming.URLScheme(c), listenAddress(c)
+	anywhere := listenAddress(c)
 	args := []string{
 		"--name=$(POD_NAME)",
 		"--data-dir=" + naming.VolumePath + "/" + guard.DataDir,
-		fmt.Sprintf("--listen-client-urls=%s://%s:%d", scheme, anywhere, naming.ClientPort),
-		fmt.Sprintf("--listen-peer-urls=%s://%s:%d", scheme, anywhere, naming.PeerPort),
+		"--listen-client-urls=" + listenURLs(c, o, naming.ClientPort, naming.ClientPort),
+		listenPeers + listenURLs(c, o, naming.PeerPort, naming.SecondPeerPort),
 		fmt.Sprintf("--listen-metrics-urls=http://%s:%d", anywhere, naming.MetricsPort),
 		"--advertise-client-urls=" + naming.ClientURL(c, "$(POD_NAME)"),
 		"--initial-advertise-peer-urls=" + naming.PeerURL(c, "$(POD_NAME)"),
@@ -279,7 +279,7 @@ func listenAddress(c schema.EtcdCluster) string {
 }
 
 // releaseSettings are the settings whose flags depend on the etcd version.
-func releaseSettings(c schema.EtcdCluster) (release.Settings, error) {
+func releaseSettings(c schema.EtcdCluster, o Options) (release.Settings, error) {
 	s := release.Settings{
 		AutoCompactionRetention: c.Spec.Etcd.AutoCompaction.Retention,
 		// Pod addresses change and DNS lags behind: a peer checked by the address
@@ -287,7 +287,7 @@ func releaseSettings(c schema.EtcdCluster) (release.Settings, error) {
 		// quorate makes signs nothing but peers, so its signature is enough. What
 		// else the one of named Secrets signs are unknown: there etcd checks the
 		// names, too, and a restarted member waits for DNS.
-		SkipPeerSAN: naming.ManagesTLS(c),
+		SkipPeerSAN: naming.ManagesTLS(secured(c, o)),
 		Options:     c.Spec.Etcd.Options,
 	}
 	if s.AutoCompactionRetention != "" {

@@ -18,7 +18,7 @@ func renderEtcdMounts(c schema.EtcdCluster, o Options) []*corev1ac.VolumeMountAp
 	mounts := []*corev1ac.VolumeMountApplyConfiguration{
 		corev1ac.VolumeMount().WithName(o.claimPrefix()).WithMountPath(naming.VolumePath),
 	}
-	if naming.UsesTLS(c) {
+	if naming.UsesTLS(secured(c, o)) {
 		mounts = append(mounts,
 			corev1ac.VolumeMount().WithName(naming.ServerTLSVolume).WithMountPath(podServerCertPath).WithReadOnly(true),
 			corev1ac.VolumeMount().WithName(naming.PeerTLSVolume).WithMountPath(podPeerCertPath).WithReadOnly(true))
@@ -30,7 +30,9 @@ func renderEtcdMounts(c schema.EtcdCluster, o Options) []*corev1ac.VolumeMountAp
 }
 
 // mountsTrust reports whether what members trust is in a Secret of its own.
-func mountsTrust(c schema.EtcdCluster, o Options) bool { return naming.UsesTLS(c) && o.Trust != "" }
+func mountsTrust(c schema.EtcdCluster, o Options) bool {
+	return naming.UsesTLS(secured(c, o)) && o.Trust != ""
+}
 
 func renderVolumes(c schema.EtcdCluster, o Options) []*corev1ac.VolumeApplyConfiguration {
 	volumes := []*corev1ac.VolumeApplyConfiguration{
@@ -38,10 +40,11 @@ func renderVolumes(c schema.EtcdCluster, o Options) []*corev1ac.VolumeApplyConfi
 			WithName(naming.Record(c.Metadata.Name)).
 			WithItems(corev1ac.KeyToPath().WithKey(naming.KeyRecord).WithPath(naming.KeyRecord))),
 	}
-	if naming.UsesTLS(c) {
+	if certified := secured(c, o); naming.UsesTLS(certified) {
+		names := naming.TLSSecrets(certified)
 		volumes = append(volumes,
-			corev1ac.Volume().WithName(naming.ServerTLSVolume).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(naming.TLSSecrets(c).Server)),
-			corev1ac.Volume().WithName(naming.PeerTLSVolume).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(naming.TLSSecrets(c).Peer)))
+			corev1ac.Volume().WithName(naming.ServerTLSVolume).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(names.Server)),
+			corev1ac.Volume().WithName(naming.PeerTLSVolume).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(names.Peer)))
 	}
 	if mountsTrust(c, o) {
 		volumes = append(volumes, corev1ac.Volume().WithName(naming.TrustVolume).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(o.Trust)))
@@ -51,7 +54,7 @@ func renderVolumes(c schema.EtcdCluster, o Options) []*corev1ac.VolumeApplyConfi
 
 // tlsArgs asks for certificates on both sides of both ports.
 func tlsArgs(c schema.EtcdCluster, o Options) []string {
-	if !naming.UsesTLS(c) {
+	if !naming.UsesTLS(secured(c, o)) {
 		return nil
 	}
 	clients, peers := podServerCertPath+"/"+naming.AuthorityCertKey, podPeerCertPath+"/"+naming.AuthorityCertKey

@@ -13,6 +13,9 @@ const (
 	ClientPort  = 2379
 	PeerPort    = 2380
 	MetricsPort = 2381
+	// SecondPeerPort is where members listen for peers as well while spec.tls.mode changes: one
+	// port speaks either TLS or plain text.
+	SecondPeerPort = 2382
 )
 
 // PeerURL is where a member's peers reach it.
@@ -22,7 +25,12 @@ func PeerURL(c schema.EtcdCluster, member string) string { return memberURL(c, m
 func ClientURL(c schema.EtcdCluster, member string) string { return memberURL(c, member, ClientPort) }
 
 func memberURL(c schema.EtcdCluster, member string, port int) string {
-	return fmt.Sprintf("%s://%s:%d", URLScheme(c), MemberHost(c, member), port)
+	return URLOn(URLScheme(c), MemberHost(c, member), port)
+}
+
+// URLOn is the URL of a scheme on a host's port.
+func URLOn(scheme, host string, port int) string {
+	return fmt.Sprintf("%s://%s:%d", scheme, host, port)
 }
 
 // MemberHost is the member's DNS name, without the cluster's domain.
@@ -31,11 +39,14 @@ func MemberHost(c schema.EtcdCluster, member string) string {
 }
 
 // URLScheme is https for a cluster with TLS, else http.
-func URLScheme(c schema.EtcdCluster) string {
-	if UsesTLS(c) {
-		return "https"
+func URLScheme(c schema.EtcdCluster) string { return SchemeOf(c.Spec.TLS.Mode) }
+
+// SchemeOf is https for a mode with TLS, else http.
+func SchemeOf(mode schema.TLSMode) string {
+	if mode == schema.TLSDisabled {
+		return "http"
 	}
-	return "http"
+	return "https"
 }
 
 // UsesTLS takes everything but an explicit Disabled for TLS.

@@ -134,7 +134,7 @@ func (o *Observer) shake(ctx context.Context, v *View) (*View, error) {
 		return v, nil
 	}
 	g := v.gathered
-	q := handshake.Question{Cluster: v.Cluster.EtcdCluster, ClusterDomain: o.Options.Render.ClusterDomain, Secrets: g.secrets, Now: o.Now()}
+	q := handshake.Question{Cluster: v.Certified(), ClusterDomain: o.Options.Render.ClusterDomain, Secrets: g.secrets, Now: o.Now()}
 	for _, p := range g.pods {
 		q.Members = append(q.Members, handshake.Member{Name: p.Name, IP: p.Status.PodIP, Host: naming.MemberHost(q.Cluster, p.Name)})
 	}

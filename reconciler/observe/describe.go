@@ -24,10 +24,11 @@ import (
 // describe is the view of what was gathered. It does no I/O: equal input gives
 // an equal view, and the memos only save work.
 func (o *Observer) describe(g gathered) (*View, error) {
-	v := &View{Cluster: g.cluster, Set: g.set, Endpoints: g.endpoints, gathered: g}
+	v := &View{Cluster: g.cluster, modes: g.modes, Set: g.set, Endpoints: g.endpoints, gathered: g}
+	v.Observed.Transport = g.modes.is
 	v.describeRecord(g.parsed, g.unreadable)
 	v.describeLeftovers(g.made)
-	v.describeCertificates(o.checkCertificates(v.Cluster, g.secrets, g.made))
+	v.describeCertificates(o.checkCertificates(g.modes.of(g.cluster), g.secrets, g.made))
 	v.describeSet(g)
 	v.describeTrust(g)
 	v.describeBundles(g)
@@ -60,6 +61,7 @@ func (v *View) describeRecord(rec *record.Record, unreadable error) {
 // describeDesired is what the planner gets of the file.
 func (o *Observer) describeDesired(v *View) state.Desired {
 	c := v.Cluster
+	c.Spec.TLS = v.modes.git
 	d := state.Desired{
 		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Commit: c.Commit, Owner: o.Options.Owner,
 		Spec: c.Spec, SpecHash: schema.SpecHash(c.Spec), Template: v.Manifests.TemplateHash, Trust: v.mounts,
@@ -95,7 +97,7 @@ func (v *View) describeSet(g gathered) {
 			set.ClaimClass = *claims.StorageClassName
 		}
 	}
-	set.Immutable = append(Immutable(v.Set, g.services, v.Cluster.EtcdCluster), v.domain...)
+	set.Immutable = append(Immutable(v.Set, g.services, v.Certified()), v.domain...)
 	set.CurrentTemplate, set.CurrentVersion = set.Template, set.Version
 	if v.Set.Status.CurrentRevision != v.Set.Status.UpdateRevision || !set.Settled {
 		set.CurrentTemplate, set.CurrentVersion = revisionTemplate(g.revisions[v.Set.Status.CurrentRevision])
@@ -159,26 +161,24 @@ func GuardImage(set *appsv1.StatefulSet) string {
 	return ""
 }
 
-// endpointsOf lists the members that have an address.
-func endpointsOf(cluster desired.Cluster, live liveCluster) []etcd.Endpoint {
+// endpointsOf lists the members that have an address. cluster is in the mode of its certificates.
+func endpointsOf(m modes, cluster desired.Cluster, live liveCluster) []etcd.Endpoint {
 	if len(cluster.Problems) > 0 {
 		return nil
 	}
 	c := cluster.EtcdCluster
 	secret := live.secrets[naming.TLSSecrets(c).Client]
-	if naming.UsesTLS(c) && secret == nil {
-		return nil
-	}
 	var endpoints []etcd.Endpoint
 	for _, p := range live.pods {
-		if p.Status.PodIP == "" || p.DeletionTimestamp != nil {
+		secured := m.secured(p, c)
+		if p.Status.PodIP == "" || p.DeletionTimestamp != nil || secured && secret == nil {
 			continue
 		}
 		e := etcd.Endpoint{
 			Member: p.Name, Host: naming.MemberHost(c, p.Name), Incarnation: string(p.UID) + "/" + p.Status.PodIP,
 			Address: net.JoinHostPort(p.Status.PodIP, strconv.Itoa(naming.ClientPort)),
 		}
-		if naming.UsesTLS(c) {
+		if secured {
 			e.TLS = func() (*tls.Config, error) { return certs.ClientTLS(secret, e.Host) }
 			e.Incarnation += "/" + secret.ResourceVersion
 		}

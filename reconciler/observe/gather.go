@@ -23,7 +23,9 @@ import (
 // gathered is all that was read about one cluster, of Kubernetes and of its members.
 // Nothing in it is judged.
 type gathered struct {
-	cluster desired.Cluster
+	// wish is the cluster as Git has it, and cluster as its members are, by its modes.
+	wish, cluster desired.Cluster
+	modes         modes
 	liveCluster
 	// parsed is the record; nil where there is none, or where unreadable tells why it
 	// cannot be read: such a one leads nowhere.
@@ -77,21 +79,22 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, e
 			return g, err
 		}
 	}
-	g.cluster, g.restore = deletedFirst(c.Identified(), g.liveCluster), c.Restore
+	g.wish, g.restore = deletedFirst(c.Identified(), g.liveCluster), c.Restore
+	g.modes, g.cluster = modesOf(g.wish, g.set, g.pods)
 	if g.record == nil {
 		if g.foreign, err = o.findForeign(ctx, c); err != nil {
 			return g, err
 		}
 	}
 	g.made = g.secrets
-	if g.secrets, err = o.secretsOf(ctx, g.cluster, g.secrets); err != nil {
+	if g.secrets, err = o.secretsOf(ctx, g.modes.of(g.cluster), g.secrets); err != nil {
 		return g, err
 	}
 	if err := o.gatherAround(ctx, &g); err != nil {
 		return g, err
 	}
 	g.chosen = o.chosenBackup(ctx, c, g.parsed)
-	g.endpoints = endpointsOf(g.cluster, g.liveCluster)
+	g.endpoints = endpointsOf(g.modes, g.modes.of(g.cluster), g.liveCluster)
 	if g.rigid, err = o.rigidClasses(ctx, g.parsed, g.cluster, g.claims); err != nil {
 		return g, err
 	}
@@ -151,6 +154,7 @@ func (o *Observer) gatherLive(ctx context.Context, g gathered, kind, name string
 		return g, fmt.Errorf("read %s %s: %w", kind, name, err)
 	}
 	g.liveCluster = live
+	g.modes, g.cluster = modesOf(g.wish, g.set, g.pods)
 	if g.kubelets, err = o.reportingNodes(ctx, g); err != nil {
 		return g, err
 	}

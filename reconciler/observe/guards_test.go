@@ -150,7 +150,7 @@ func TestAPlanComparesNoData(t *testing.T) {
 		deep := w.CountDeep()
 		held := w.Wish
 		held.Problems = []string{"spec.version: is missing"}
-		w.Commit(func(c *schema.EtcdCluster) { c.Spec.TLS.Mode = schema.TLSDisabled })
+		w.Commit(func(c *schema.EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("1Gi") })
 		for _, wish := range []desired.Cluster{held, w.Wish} {
 			if p, err := w.R.Plan(w.Context(), wish); err != nil || p.Hold == nil || *deep != 0 {
 				t.Errorf("%d deep looks for %+v: %v", *deep, p.Hold, err)

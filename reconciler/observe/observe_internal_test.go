@@ -319,8 +319,8 @@ func TestImmutableChangesAreNamed(t *testing.T) {
 		}, nil},
 		"class":             {func(c *schema.EtcdCluster) { c.Spec.Storage.StorageClassName = &fast }, []string{"spec.storage.storageClassName"}},
 		"class left out":    {func(c *schema.EtcdCluster) { c.Spec.Storage.StorageClassName = nil }, nil},
-		"no more TLS":       {clustertest.DisableTLS, []string{"spec.tls.mode"}},
-		"TLS off and a mix": {func(c *schema.EtcdCluster) { clustertest.DisableTLS(c); c.Spec.Storage.StorageClassName = &fast }, []string{"spec.storage.storageClassName", "spec.tls.mode"}},
+		"no more TLS":       {clustertest.DisableTLS, nil},
+		"Secrets and a mix": {func(c *schema.EtcdCluster) { clustertest.NamedTLS(c); c.Spec.Storage.StorageClassName = &fast }, []string{"spec.storage.storageClassName", "spec.tls.mode"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := &appsv1.StatefulSet{}

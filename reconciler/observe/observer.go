@@ -104,7 +104,7 @@ func (o *Observer) Observe(ctx context.Context, c desired.Cluster) (*View, error
 // members are not asked again.
 func (o *Observer) Refresh(ctx context.Context, v *View, kind, name string) (*View, error) {
 	before := v.gathered
-	before.cluster, before.rounds = v.Cluster, v.Observed.Rounds
+	before.rounds = v.Observed.Rounds
 	g, err := o.gatherLive(ctx, before, kind, name)
 	if err != nil {
 		return nil, err
@@ -152,15 +152,17 @@ func (o *Observer) Confirm(ctx context.Context, v *View, q Question) {
 // Reach is as much of a view as a backup needs: the record, and how to reach the
 // members.
 func (o *Observer) Reach(ctx context.Context, c desired.Cluster) (*View, error) {
-	g := gathered{cluster: c.Identified()}
+	g := gathered{wish: c.Identified()}
 	var err error
-	if g.liveCluster, err = o.Cache.read(g.cluster); err != nil {
+	if g.liveCluster, err = o.Cache.read(g.wish); err != nil {
 		return nil, err
 	}
-	if g.secrets, err = o.secretsOf(ctx, g.cluster, g.secrets); err != nil {
+	g.modes, g.cluster = modesOf(g.wish, g.set, g.pods)
+	certified := g.modes.of(g.cluster)
+	if g.secrets, err = o.secretsOf(ctx, certified, g.secrets); err != nil {
 		return nil, err
 	}
-	v := &View{Cluster: g.cluster, Endpoints: endpointsOf(g.cluster, g.liveCluster)}
+	v := &View{Cluster: g.cluster, modes: g.modes, Endpoints: endpointsOf(g.modes, certified, g.liveCluster)}
 	v.describeRecord(o.readRecord(g.cluster, g.liveCluster))
 	return v, nil
 }

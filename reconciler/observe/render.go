@@ -3,6 +3,7 @@ package observe
 import (
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // render renders the cluster with the guard's image that the live StatefulSet
@@ -43,6 +44,7 @@ type rendering struct {
 
 // wanted is all that a rendering depends on besides the daemon's options.
 type wanted struct {
+	transport                                       state.Transport
 	digest, guardImage, version, claimPrefix, trust string
 	// claimSize and claimClass are those of the live StatefulSet's claims; no class is
 	// another one than the empty class.
@@ -56,7 +58,8 @@ type wanted struct {
 func wantedOf(v *View, with manifests.Options) wanted {
 	due := v.due()
 	w := wanted{
-		digest: v.Cluster.Digest, guardImage: with.GuardImage, version: due.Version, claimPrefix: with.ClaimPrefix, trust: with.Trust, flush: due.Flush,
+		transport: v.Transport.Template,
+		digest:    v.Cluster.Digest, guardImage: with.GuardImage, version: due.Version, claimPrefix: with.ClaimPrefix, trust: with.Trust, flush: due.Flush,
 		partition: with.Partition, pods: with.PodCount(v.Cluster.EtcdCluster), disruptions: -1,
 	}
 	if with.Disruptions != nil {

@@ -27,7 +27,9 @@ func Offline(options Options, now func() time.Time) *Observer {
 
 // Suppose is the view of a cluster that was not observed.
 func (o *Observer) Suppose(c desired.Cluster, s Supposition) (*View, error) {
-	v := &View{Cluster: c.Identified(), Set: s.Set, Record: s.Record, Observed: s.Observed}
+	v := &View{Set: s.Set, Record: s.Record, Observed: s.Observed}
+	v.modes, v.Cluster = modesOf(c.Identified(), s.Set, nil)
+	v.Observed.Transport = v.modes.is
 	if s.Record == nil && naming.ManagesTLS(c.EtcdCluster) {
 		v.describeCertificates(o.checkCertificates(v.Cluster, nil, nil))
 	}

@@ -17,7 +17,7 @@ import (
 
 // describeBundles describes what members trust of certificates that another program issues.
 func (v *View) describeBundles(g gathered) {
-	c := v.Cluster.EtcdCluster
+	c := v.Certified()
 	if len(v.Cluster.Problems) > 0 || !trustsOthers(c) {
 		return
 	}
@@ -106,9 +106,10 @@ func startedAfter(p *corev1.Pod, at time.Time) bool {
 	return false
 }
 
-// withTrust are the daemon's options, with what the template is to mount.
+// withTrust are the daemon's options, with what the template is to mount, and what members are to
+// listen to besides their own mode.
 func (o *Observer) withTrust(v *View) manifests.Options {
 	with := o.Options.Render
-	with.Trust = v.mounts
+	with.Trust, with.Also = v.mounts, v.Transport.Template.Also
 	return with
 }

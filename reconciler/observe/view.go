@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/transport"
 	"github.com/quorate/quorate/reconciler/plan/trust"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
@@ -21,6 +22,7 @@ import (
 // View is everything that one pass knows about one cluster: what the planner
 // sees, and the live objects behind it, which the executor needs.
 type View struct {
+	// Cluster is what Git says, with the tls.mode that the members have on their usual ports.
 	Cluster  desired.Cluster
 	Desired  state.Desired
 	Observed state.Observed
@@ -32,8 +34,11 @@ type View struct {
 	Endpoints []etcd.Endpoint
 	// Expiry is when the first certificate expires.
 	Expiry time.Time
-	// Trust is what a change of the authorities is at.
-	Trust trust.Aim
+	// Trust is what a change of the authorities is at, and Transport a change of spec.tls.mode.
+	Trust     trust.Aim
+	Transport transport.Aim
+	// modes are the forms of spec.tls that count.
+	modes modes
 	// mounts is the Secret with what members trust that the template is to mount, of quorate's own
 	// authorities or of another issuer's; "" for none.
 	mounts string

@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/transport"
 	"github.com/quorate/quorate/reconciler/plan/trust"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -30,7 +31,8 @@ func (o *Observer) aim(v *View) error {
 	v.waypoints = nil
 	// A wait that a wrong clock has begun is as long here as it is for the planner.
 	settled, _ := clock.Settle(v.Observed, o.Now())
-	v.Trust = trust.Of(v.Cluster.Spec.TLS, settled, o.Now())
+	v.Trust = trust.Of(v.modes.git, settled, o.Now())
+	v.Transport = transport.Of(v.asked(), settled, o.Now())
 	v.mounts = cmp.Or(v.Trust.Trust, settled.Certificates.Trust.Target(o.Now()))
 	if len(v.Cluster.Problems) == 0 {
 		v.waypoints = situation.Waypoints(v.Cluster.Spec, v.Observed)
@@ -51,6 +53,13 @@ func (o *Observer) aim(v *View) error {
 	return nil
 }
 
+// asked is as much of what Git says as decides over what members are reached.
+func (v *View) asked() state.Desired {
+	d := state.Desired{Namespace: v.Cluster.Metadata.Namespace, Name: v.Cluster.Metadata.Name, Spec: v.Cluster.Spec}
+	d.Spec.TLS = v.modes.git
+	return d
+}
+
 // due is the stop that is due: what Git says where there is only that.
 func (v *View) due() state.Waypoint {
 	if len(v.waypoints) == 0 {
@@ -62,6 +71,9 @@ func (v *View) due() state.Waypoint {
 // clusterAt is the cluster's file at a stop.
 func (v *View) clusterAt(stop state.Waypoint) schema.EtcdCluster {
 	c := v.Cluster.EtcdCluster
+	if c.Spec.TLS.Mode = v.Transport.Template.Own; c.Spec.TLS.Mode == "" {
+		c.Spec.TLS.Mode = v.modes.git.Mode
+	}
 	if stop.Version != c.Spec.Version {
 		// The file's digest is that of its own version's image.
 		c.Spec.Image.Digest = digestAt(v.Set, stop.Version)

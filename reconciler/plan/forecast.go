@@ -68,6 +68,7 @@ func awaited(s *situation.Situation, h decision.Hold) *situation.Situation {
 	}
 	outlook.Settle(c)
 	outlook.Retrust(c)
+	outlook.Retransport(c)
 	c.Aim()
 	outlook.ShareEvictions(s, c)
 	return c
@@ -78,6 +79,7 @@ func after(s *situation.Situation, a action.Action) *situation.Situation {
 	c := outlook.Clone(s)
 	a.After(c)
 	outlook.Retrust(c)
+	outlook.Retransport(c)
 	c.Aim()
 	outlook.ShareEvictions(s, c)
 	return c

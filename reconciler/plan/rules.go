@@ -79,6 +79,7 @@ type rule struct {
 //	defragment    databases are defragmented one at a time, on safe releases only             I23 I26
 //	users         users who cannot be there yet, and why authentication stays off, are told  I29
 //	applied       what was applied is recorded                                                 I13
+//	transport     spec.tls.mode changes while members listen to both, and etcd's list follows    I22
 //	rotation      authorities change in phases, while each member trusts what all others show    I22
 //	bundle        another trust of certificates that others issue is kept, and then rolled out I22
 //	expiry        what only a person can mend of certificates is reported                      I22
@@ -139,6 +140,7 @@ func table() []rule {
 		{"defragment", defragment},
 		{"users", auth.Missing},
 		{"applied", applied},
+		{"transport", certificates.Transport},
 		{"rotation", certificates.Rotate},
 		{"bundle", bundles.TakeUp},
 		{"expiry", certificates.Expiry},

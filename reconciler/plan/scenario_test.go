@@ -35,7 +35,8 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 //	              (template, age, and how often each had saved its state),
 //	              downgrade (line and age); no section is no record
 //	certificates  missing, problem, due, ending and ends; client (a Secret and why);
-//	              authorities is the age of those of ten years; what members
+//	              authorities is the age of those of ten years; listens is what the
+//	              template listens to, and to what else; what members
 //	              trust of another issuer's: trusts (kept), wants, changed (age), refused
 //	objects       kind name state detail, and how much longer somebody else's
 //	              changes are left alone (fight); no section is one Service in sync
@@ -127,14 +128,14 @@ func vocabulary() map[string]string {
 	return map[string]string{
 		"desired": "version template spec replicas soak mode backup backup-url problems window state quota " +
 			"repair repair-after removed-volumes deletion-volumes deletion-backup storage class-change defragmentation " +
-			"owner take-over wave recovery image rotate " +
+			"owner take-over wave recovery image rotate tls " +
 			"path stops restore chosen unclear none auth",
 		"auth": "has enabled no-secret no-access problem",
 		"record": "cluster members applied backup roll-backup problem " +
 			"joining leaving replacing retired failed hibernated deleted founders " +
 			"owner recovering recovered refused stored restored claims " +
 			"born flushed nudged downgrade settings compacted defragmented seen",
-		"certificates": "missing problem due ending ends client authorities trusts wants changed refused",
+		"certificates": "missing problem due ending ends client authorities listens trusts wants changed refused",
 		"fleet":        "limit state name wave since broken why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds keeps size capacity class terminating bound growing rigid trouble created going finalizers",
 		"set":     "template current replicas partition settled immutable claims terminating going finalizers scaled-by status changed refused refused-pods refused-last",
@@ -255,7 +256,7 @@ func (a archive) desired(t *testing.T) state.Desired {
 		d.Spec.Etcd.QuotaBackendBytes = new(resource.MustParse(s["quota"]))
 	}
 	d.Spec.TakeOver, d.Spec.Upgrade.Wave = s["take-over"], number[int32](t, s, "wave", 0)
-	d.Spec.TLS.Rotate = s["rotate"]
+	d.Spec.TLS.Rotate, d.Spec.TLS.Mode = s["rotate"], schema.TLSMode(s["tls"])
 	d.Owner.Source, d.Owner.Instance, _ = strings.Cut(s["owner"], "#")
 	d.Spec.Upgrade.Path = schema.UpgradePath(s["path"])
 	for _, stop := range strings.Fields(s["stops"]) {
@@ -357,6 +358,8 @@ func (a archive) observeObjects(t *testing.T, o *state.Observed) {
 	if s["trusts"] != "" {
 		o.Certificates.Trust = state.Trust{Wanted: s["wants"], Kept: list(s["trusts"]), Running: list(s["trusts"]), Refused: list(s["refused"]), ChangedAt: ago(t, s["changed"])}
 	}
+	own, also, _ := strings.Cut(s["listens"], " ")
+	o.Transport = state.Transport{Own: schema.TLSMode(own), Also: schema.TLSMode(also)}
 	if secret, why, ok := strings.Cut(s["client"], " "); ok {
 		o.Certificates.Clients = []state.ClientCertificate{{Secret: secret, Why: why}}
 	}

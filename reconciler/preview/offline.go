@@ -191,7 +191,7 @@ func (r *supposer) immutableFields(was, v *observe.View) ([]state.Change, error)
 			return nil, err
 		}
 	}
-	before, after := was.Cluster.EtcdCluster, v.Cluster.EtcdCluster
+	before, after := was.Cluster.EtcdCluster, v.Certified()
 	changes := observe.Immutable(v.Set, services, after)
 	domain := r.observer.Options.Render.ClusterDomain
 	if from, to := naming.ClusterDomain(before, domain), naming.ClusterDomain(after, domain); from != to && naming.ManagesTLS(before) && naming.ManagesTLS(after) {

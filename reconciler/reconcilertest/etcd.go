@@ -55,6 +55,8 @@ type FakeEtcd struct {
 	Users     state.Auth
 	Passwords map[string]etcd.Password
 	Questions int
+	// PeerURLs are where members were moved to, by their IDs.
+	PeerURLs map[string][]string
 	// founded is the cluster as a restore has made it; nil for the first one.
 	founded *founding
 }
@@ -197,7 +199,7 @@ func (e *FakeEtcd) Round(_ context.Context, _ string, members []etcd.Endpoint, d
 	r := state.Round{At: time.Now(), ClusterID: e.clusterID(), Deep: deep, HeardBy: e.id(e.Leader)}
 	lowest := ""
 	for _, name := range e.Members {
-		m := state.Member{ID: e.id(name), Name: name, Learner: e.Learners[name], Problem: "it has no pod with an address"}
+		m := state.Member{ID: e.id(name), Name: name, Learner: e.Learners[name], PeerURLs: e.PeerURLs[e.id(name)], Problem: "it has no pod with an address"}
 		if slices.ContainsFunc(members, func(e etcd.Endpoint) bool { return e.Member == name }) {
 			e.answer(&m, deep)
 		}
@@ -341,6 +343,25 @@ func (e *FakeEtcd) PromoteMember(_ context.Context, _, _ string, members []etcd.
 	}
 	delete(e.Learners, name)
 	return e.changed("promote " + id)
+}
+
+func (e *FakeEtcd) MoveMember(_ context.Context, _, _ string, members []etcd.Endpoint, id string, peerURLs []string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.through(members)
+	switch {
+	case e.named(id) == "":
+		return etcd.ErrNotAMember
+	case slices.Equal(e.PeerURLs[id], peerURLs):
+		return nil
+	case e.Refuse != nil:
+		return e.Refuse
+	}
+	if e.PeerURLs == nil {
+		e.PeerURLs = map[string][]string{}
+	}
+	e.PeerURLs[id] = slices.Clone(peerURLs)
+	return e.changed("move " + id + " to " + strings.Join(peerURLs, " "))
 }
 
 func (e *FakeEtcd) RemoveMember(_ context.Context, _, _ string, members []etcd.Endpoint, id string) error {

@@ -144,6 +144,11 @@ func (c *counted) PromoteMember(ctx context.Context, cluster, clusterID string, 
 	return c.Members.PromoteMember(ctx, cluster, clusterID, members, id)
 }
 
+func (c *counted) MoveMember(ctx context.Context, cluster, clusterID string, members []etcd.Endpoint, id string, peerURLs []string) error {
+	c.call()
+	return c.Members.MoveMember(ctx, cluster, clusterID, members, id, peerURLs)
+}
+
 func (c *counted) RemoveMember(ctx context.Context, cluster, clusterID string, members []etcd.Endpoint, id string) error {
 	c.call()
 	return c.Members.RemoveMember(ctx, cluster, clusterID, members, id)

@@ -83,6 +83,11 @@ type Record struct {
 	Floors map[string]guard.Floor `json:"floors,omitempty"`
 	// FlooredAt is when they were noted last.
 	FlooredAt time.Time `json:"flooredAt,omitzero"`
+	// PeerURLs are where etcd has members, by their IDs in hex, whose URLs a change of
+	// spec.tls.mode has moved: a member that joins starts only if it knows them.
+	PeerURLs map[string][]string `json:"peerURLs,omitempty"`
+	// MovedAt is when the last of these was moved.
+	MovedAt time.Time `json:"movedAt,omitzero"`
 	// Seen are times that lay ahead of quorate's clock.
 	Seen []Seen `json:"seen,omitempty"`
 }
@@ -215,9 +220,29 @@ func (r Record) InitialCluster(c schema.EtcdCluster) string {
 	slices.SortFunc(names, naming.CompareMembers)
 	pairs := make([]string, 0, len(names))
 	for _, name := range names {
-		pairs = append(pairs, name+"="+naming.PeerURL(c, name))
+		urls := r.PeerURLs[r.Members[name]]
+		if len(urls) == 0 {
+			urls = []string{naming.PeerURL(c, name)}
+		}
+		for _, url := range urls {
+			pairs = append(pairs, name+"="+url)
+		}
 	}
 	return strings.Join(pairs, ",")
+}
+
+// Moved notes where etcd has a member now, and forgets those that are no members any more.
+func (r *Record) Moved(id string, urls []string, at time.Time) {
+	moved := map[string][]string{}
+	for _, member := range r.Members {
+		if at := r.PeerURLs[member]; len(at) > 0 {
+			moved[member] = at
+		}
+		if member == id {
+			moved[id] = slices.Clone(urls)
+		}
+	}
+	r.PeerURLs, r.MovedAt = moved, at.UTC()
 }
 
 // ConfigMap is the ConfigMap that holds r.

@@ -9,7 +9,7 @@ func (r Record) State() *state.Record {
 	s := &state.Record{
 		Backup: r.Backup.state(), RollBackup: r.RollBackup.state(),
 		ClusterID: r.ClusterID, Members: r.Members, Owner: OwnerOf(r), Defragmented: r.Defragmented,
-		BornOn: r.BornOn, Flushed: r.Flushed, Seen: r.seenTimes(),
+		BornOn: r.BornOn, Flushed: r.Flushed, Seen: r.seenTimes(), PeerURLs: r.PeerURLs, MovedAt: r.MovedAt,
 	}
 	r.Membership.addTo(s)
 	r.Recovery.addTo(s)

@@ -74,8 +74,8 @@ func (s *Scheduler) findSource(ctx context.Context, q desired.Backup) (from sour
 		cluster: key, target: member, member: m,
 		name: c.Metadata.Name, version: c.Spec.Version,
 	}
-	if naming.UsesTLS(c.EtcdCluster) {
-		from.tlsSecret = naming.TLSSecrets(c.EtcdCluster).Client
+	if member.TLS != nil {
+		from.tlsSecret = naming.TLSSecrets(v.Certified()).Client
 	}
 	return from, "", nil
 }

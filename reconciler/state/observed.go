@@ -4,6 +4,7 @@
 package state
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/schema"
@@ -59,6 +60,9 @@ type Observed struct {
 	Leftovers []Object
 	// Set is the StatefulSet; nil when there is none.
 	Set *Set
+	// Transport is over what the members are reached that the StatefulSet's template makes; while
+	// there is none, that of the pod that was made last. The zero value where neither is there.
+	Transport Transport
 	// Pods of the StatefulSet.
 	Pods []Pod
 	// Volumes are the volume claims that carry this cluster's name, by ordinal.
@@ -138,6 +142,11 @@ type Record struct {
 	// Downgrade is the downgrade that quorate has enabled in etcd; nil when there is
 	// none under way.
 	Downgrade *Downgrade
+	// PeerURLs are where etcd has members, by their IDs, whose URLs a change of spec.tls.mode has
+	// moved. The others are where their pods listen on their usual port.
+	PeerURLs map[string][]string
+	// MovedAt is when the last of these was moved.
+	MovedAt time.Time
 	// Seen are the times that lay ahead of the clock when quorate saw them.
 	Seen []Seen
 }
@@ -364,6 +373,12 @@ type Set struct {
 // partition let it.
 func (s *Set) Replaces(p Pod) bool { return p.Template != s.Template || p.Stale }
 
+// Rolling reports whether a pod has another template than the StatefulSet, or is missing, or the
+// roll is not closed.
+func (o *Observed) Rolling() bool {
+	return o.Set == nil || !o.Set.Settled || o.Set.CurrentTemplate != o.Set.Template || slices.ContainsFunc(o.Pods, o.Set.Replaces) || len(o.Pods) < int(o.Set.Replicas)
+}
+
 // PodRefusal is that Kubernetes refuses to create a pod of a StatefulSet, or its claim.
 type PodRefusal struct {
 	// Pods are the missing ones that it speaks of; none where that is unknown.
@@ -563,6 +578,8 @@ type Member struct {
 	ID      string
 	Name    string
 	Learner bool
+	// PeerURLs are where other members reach it, as the member list has them.
+	PeerURLs []string
 	// Problem is why the member's status or a linearizable read through it
 	// failed; empty when both answered. Denied says that it answers to a user only.
 	Problem string

@@ -137,7 +137,7 @@ func badDocuments() []badDocument {
 		{cluster, "TLS mode", "", "  tls: {mode: managed}\n"},
 		{cluster, "TLS secrets missing", "", "  tls: {mode: Secrets}\n"},
 		{cluster, "TLS secret missing", "", "  tls: {mode: Secrets, secrets: {server: a, peer: b}}\n"},
-		{cluster, "TLS secrets in another mode", "", "  tls: {secrets: {server: a, peer: b, client: c}}\n"},
+		{cluster, "TLS secrets in another mode", "", "  tls: {secrets: {server: a, peer: b}}\n"},
 		{cluster, "12 template without UID", "", "  backup: {destination: {objectURLTemplate: \"s3://b/a.db\"}}\n"},
 		{cluster, "12 template with UID in the query only", "", "  backup: {destination: {objectURLTemplate: \"s3://b/a.db?x={{ .UID }}\"}}\n"},
 		{cluster, "12 template of another scheme", "", "  backup: {destination: {objectURLTemplate: \"ftp://b/{{ .UID }}.db\"}}\n"},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/transport"
 )
 
 // StartRoll gives the StatefulSet the new template with its partition above
@@ -31,7 +32,9 @@ func (StartRoll) Disruptive() bool { return false }
 
 // After implements Action.
 func (a StartRoll) After(s *situation.Situation) {
+	next := transport.Of(s.Git, s.Observed, s.Now).Template
 	s.Observed.Set.Template, s.Observed.Set.Version, s.Observed.Set.Partition = a.Template, a.To, a.Partition
+	s.Observed.Transport = next
 	if r := s.Observed.Certificates.Rotation; r != nil {
 		r.Set = s.Desired.Trust
 	} else if t := &s.Observed.Certificates.Trust; s.Desired.Trust != t.Mounted {

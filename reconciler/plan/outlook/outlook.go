@@ -4,11 +4,13 @@ package outlook
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/transport"
 	"github.com/quorate/quorate/reconciler/plan/trust"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -47,9 +49,21 @@ func Retrust(s *situation.Situation) {
 	}
 }
 
-// Prove has the time come until which a change of the authorities waits, and every member show
-// what is asked of it.
+// Retransport has the members' template listen to what members are to listen to by now.
+func Retransport(s *situation.Situation) {
+	a := transport.Of(s.Git, s.Observed, s.Now)
+	if a.Template != s.Observed.Transport && s.Observed.Transport.Own != "" {
+		s.Git.Template = fmt.Sprintf("(listening to %s %s)", a.Template.Own, a.Template.Also)
+	}
+}
+
+// Prove has the time come until which a change of the mode or of the authorities waits, and every
+// member show what is asked of it.
 func Prove(s *situation.Situation) {
+	if t := transport.Of(s.Git, s.Observed, s.Now); t.Phase == transport.Overlap {
+		s.Now = t.Until
+		return
+	}
 	a, r := trust.Of(s.Git.Spec.TLS, s.Observed, s.Now), s.Observed.Certificates.Rotation
 	if a.Until.After(s.Now) {
 		s.Now = a.Until

@@ -120,7 +120,7 @@ func over(r *state.Rotation, o state.Observed) Aim {
 	a := Aim{Keep: state.ByNext, Why: r.Over, Trust: r.Set, Phase: Retire}
 	switch {
 	case r.Set == r.New && len(r.Next) > 0 && all(r, state.ByNext):
-		if rolling(o) {
+		if o.Rolling() {
 			a.Phase = Drop
 		}
 	case len(r.Absent) > 0:
@@ -200,7 +200,7 @@ func (a *Aim) walk(overlap time.Duration, r *state.Rotation, o state.Observed, s
 			a.Trust = single
 		}
 		a.Phase = Retire
-		if rolling(o) {
+		if o.Rolling() {
 			a.Phase = Drop
 		}
 		if a.Trust != "" && !made(r, a.Trust) {
@@ -210,14 +210,14 @@ func (a *Aim) walk(overlap time.Duration, r *state.Rotation, o state.Observed, s
 		switch a.Phase = Retire; {
 		case !issued:
 			a.Phase = Issue
-		case rolling(o):
+		case o.Rolling():
 			a.Phase = Drop
 		}
 	case len(r.Absent) > 0:
 		a.Phase = Make
 	case !published(r):
 		a.Phase, a.Secret = Publish, r.Both
-	case r.Set != r.Both || rolling(o):
+	case r.Set != r.Both || o.Rolling():
 		a.Phase, a.Trust = TrustBoth, r.Both
 	case !issued:
 		a.Since = r.Trusts[r.Both]
@@ -249,12 +249,6 @@ func published(r *state.Rotation) bool {
 // told reports whether the Secret of every certificate says that both authorities are trusted.
 func told(r *state.Rotation) bool {
 	return !slices.ContainsFunc(r.Leaves, func(l state.IssuedLeaf) bool { return l.Bundle != state.BundleBoth })
-}
-
-// rolling reports whether a pod has another template than the StatefulSet, or the roll of it is
-// not over.
-func rolling(o state.Observed) bool {
-	return o.Set == nil || !o.Set.Settled || o.Set.CurrentTemplate != o.Set.Template || slices.ContainsFunc(o.Pods, o.Set.Replaces) || len(o.Pods) < int(o.Set.Replicas)
 }
 
 // unproven is what the first member has not shown that has not shown all: on both ports that it
