@@ -33,6 +33,7 @@
 //	             plan/action: what can be done, each with its effect and its way back;
 //	             plan/outlook: what comes of it when all goes well, for the forecast
 //	grants       users and roles against what the file says
+//	passwords    those of users, from Secrets, and the one by which quorate itself comes in
 //	execute      an action → API calls and requests to the members
 //	report       log lines, Events, metrics, the status of each object
 //	explain      what each hold means and what to do, for people

@@ -2,7 +2,8 @@ package schema
 
 // AuthSpec is who may read and write which keys: etcd's own users and roles. Members know
 // a client by the common name of its certificate, or by a name and a password. quorate
-// itself comes in as user root, by the common name of its own certificate.
+// itself comes in as user root: by the common name of its own certificate, or, with tls.mode
+// Disabled, by a password.
 type AuthSpec struct {
 	// Enabled switches authentication on, after all roles, users and quorate's own access
 	// are there; false switches it off, and leaves users and roles. Without spec.auth it is left
@@ -12,6 +13,11 @@ type AuthSpec struct {
 	// Prune deletes the users and roles that are not listed here, user root and role root
 	// excepted. Default false: they are left, and told as drift.
 	Prune bool `json:"prune,omitempty"`
+	// RootPasswordSecret has the password of user root, as whom quorate comes in with tls.mode
+	// Disabled; it is needed there, and refused in other modes, in which its certificate lets
+	// quorate in. quorate keeps the password that it has set in the Secret CLUSTER-root, and
+	// takes another one up when this Secret changes.
+	RootPasswordSecret AuthPasswordSecret `json:"rootPasswordSecret,omitzero"`
 	// Roles of the cluster. What a listed role has been granted beside is revoked. At
 	// most 100.
 	Roles []AuthRole `json:"roles,omitempty" jsonschema:"maxItems=100"`

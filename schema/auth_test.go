@@ -19,6 +19,15 @@ func TestValidateAuth541(t *testing.T) {
 			change(c.Spec.Auth)
 		}
 	}
+	plain := func(change func(*AuthSpec)) func(*EtcdCluster) {
+		return func(c *EtcdCluster) {
+			with(func(a *AuthSpec) {
+				a.RootPasswordSecret.Name, a.Users[0].PasswordSecret.Name = "root", "app"
+				change(a)
+			})(c)
+			c.Spec.TLS.Mode = TLSDisabled
+		}
+	}
 	permission := func(p AuthPermission) func(*EtcdCluster) {
 		return with(func(a *AuthSpec) { a.Roles[0].Permissions = []AuthPermission{p} })
 	}
@@ -33,7 +42,12 @@ func TestValidateAuth541(t *testing.T) {
 		{"a role and a user", with(func(*AuthSpec) {}), ""},
 		{"switched off", with(func(a *AuthSpec) { a.Enabled = new(false) }), ""},
 		{"neither on nor off", with(func(a *AuthSpec) { a.Enabled = nil }), "spec.auth.enabled: is missing"},
-		{"without TLS", func(c *EtcdCluster) { with(func(*AuthSpec) {})(c); c.Spec.TLS.Mode = TLSDisabled }, "spec.auth.enabled: is true and tls.mode is Disabled"},
+		{"551 without TLS", plain(func(*AuthSpec) {}), "spec.auth.enabled: is true and tls.mode is Disabled: passwords, and all that they protect, pass the network in clear"},
+		{"551 without TLS and a password of root", plain(func(a *AuthSpec) { a.RootPasswordSecret = AuthPasswordSecret{} }), "spec.auth.rootPasswordSecret: is missing: with tls.mode Disabled no certificate lets quorate in"},
+		{"551 without TLS and a password of a user", plain(func(a *AuthSpec) { a.Users[0].PasswordSecret = AuthPasswordSecret{} }), "spec.auth.users[0].passwordSecret: is missing"},
+		{"551 a key and no name", plain(func(a *AuthSpec) { a.RootPasswordSecret = AuthPasswordSecret{Key: "a"} }), "spec.auth.rootPasswordSecret.name: is missing"},
+		{"551 a password of root beside a certificate", with(func(a *AuthSpec) { a.RootPasswordSecret.Name = "root" }), "spec.auth.rootPasswordSecret: is for tls.mode Disabled"},
+		{"551 off without TLS, with a password of root", plain(func(a *AuthSpec) { a.Enabled = new(false) }), ""},
 		{"off without TLS", func(c *EtcdCluster) {
 			with(func(a *AuthSpec) { a.Enabled = new(false) })(c)
 			c.Spec.TLS.Mode = TLSDisabled

@@ -34,6 +34,7 @@ const (
 	IDMemory               ID = "memory-below-quota"
 	IDOldName              ID = "old-name"
 	IDRoot                 ID = "runs-as-root"
+	IDAuthInClear          ID = "passwords-in-clear"
 	IDSpread               ID = "constraint-matches-nothing"
 	IDWindow               ID = "window-never-closes"
 	IDDefragmentationOften ID = "defragmentation-too-often"
@@ -111,6 +112,7 @@ func ProblemKinds() []ProblemKind {
 		{IDMemory, KindOfWarning, "The memory limit is below the quota."},
 		{IDOldName, KindOfWarning, "The field has another name by now, and still works."},
 		{IDRoot, KindOfWarning, "The pods run as root."},
+		{IDAuthInClear, KindOfWarning, "Users authenticate, and without TLS their passwords pass the network in clear."},
 		{IDSpread, KindOfWarning, "A topology spread constraint has no label selector."},
 		{IDWindow, KindOfWarning, "A maintenance window opens again before it closes."},
 		{IDDefragmentationOften, KindOfWarning, "Defragmentation is scheduled more often than daily."},

@@ -25,11 +25,35 @@ func (v *validator) auth(spec ClusterSpec) {
 	if a.Enabled == nil {
 		v.fail("auth.enabled", "is missing: write true or false; to leave authentication as it is, leave out spec.auth")
 	}
-	if spec.TLS.Mode == TLSDisabled && spec.AuthEnabled() {
-		v.fail("auth.enabled", "is true and tls.mode is Disabled: quorate comes in by the common name of its client certificate, and without TLS it would lock itself out, and passwords would pass the network in clear: leave spec.auth out, or restore a backup into a cluster with certificates")
-	}
+	v.authRootPassword(spec)
 	roles := v.authRoles(a.Roles)
 	v.authUsers(a.Users, roles)
+}
+
+// authRootPassword checks how quorate comes in as user root: by a password, where no certificate
+// lets it in.
+func (v *validator) authRootPassword(spec ClusterSpec) {
+	const field = "auth.rootPasswordSecret"
+	from := spec.Auth.RootPasswordSecret
+	if spec.TLS.Mode != TLSDisabled {
+		if from != (AuthPasswordSecret{}) {
+			v.fail(field, "is for tls.mode Disabled: with certificates quorate comes in as user root by the common name of its own, and user root has no password; leave it out")
+		}
+		return
+	}
+	v.authPassword(field, from)
+	if !spec.AuthEnabled() {
+		return
+	}
+	if from == (AuthPasswordSecret{}) {
+		v.fail(field, "is missing: with tls.mode Disabled no certificate lets quorate in, so name the Secret with a password for user root")
+	}
+	for i, u := range spec.Auth.Users {
+		if u.PasswordSecret == (AuthPasswordSecret{}) {
+			v.fail(fmt.Sprintf("auth.users[%d].passwordSecret", i), "is missing: with tls.mode Disabled no certificate tells who a client is")
+		}
+	}
+	v.warn(IDAuthInClear, "auth.enabled", "is true and tls.mode is Disabled: passwords, and all that they protect, pass the network in clear, for everybody on the way to read; restore a backup into a cluster with certificates")
 }
 
 // authRoles checks the roles, and returns their names.

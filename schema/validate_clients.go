@@ -19,11 +19,15 @@ func (c TLSClient) Secret(cluster string) string {
 	return cluster + "-client-" + c.Name
 }
 
+// RootSecret is the Secret in which quorate keeps the password by which it comes in as user root,
+// where no certificate lets it in.
+func RootSecret(cluster string) string { return cluster + "-root" }
+
 // OwnSecret reports whether a name is that of one of the Secrets with the certificates of a
-// cluster's members, their authorities, and quorate itself.
+// cluster's members, their authorities, and quorate itself, or of that with its password.
 func OwnSecret(cluster, name string) bool {
 	suffix, ok := strings.CutPrefix(name, cluster)
-	return ok && slices.Contains([]string{"-ca", "-peer-ca", "-ca-next", "-peer-ca-next", "-server", "-client", "-peer"}, suffix)
+	return ok && slices.Contains([]string{"-ca", "-peer-ca", "-ca-next", "-peer-ca-next", "-server", "-client", "-peer", "-root"}, suffix)
 }
 
 // tlsClients checks the applications that get a certificate, but for their Secrets' names.

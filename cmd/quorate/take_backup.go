@@ -20,7 +20,7 @@ import (
 // hidden, since it is internal.
 func newTakeBackup() *cobra.Command {
 	var from storeFlags
-	var address, host, id, url, about, certificates, result string
+	var address, host, id, url, about, certificates, root, result string
 	var https, compress bool
 	var bandwidth int64
 	var stall time.Duration
@@ -50,12 +50,18 @@ It is internal: run by the Jobs that quorate run creates.`,
 					return fmt.Errorf("read --tls: %w", err)
 				}
 			}
+			var passwords map[string][]byte
+			if root != "" {
+				if passwords, err = readSecret(root); err != nil {
+					return fmt.Errorf("read --root: %w", err)
+				}
+			}
 			member := etcd.Target{
 				Endpoint:  etcd.Endpoint{Member: m.Member, Host: host, Address: address},
 				ClusterID: m.ClusterID, ID: id,
 			}
 			m, err = jobs.Take(cmd.Context(), jobs.Task{
-				From: member, HTTPS: https, Secret: secret, Store: store, URL: url, Manifest: m, Bandwidth: bandwidth, Stall: stall,
+				From: member, HTTPS: https, Secret: secret, Root: etcd.Passwords(passwords), Store: store, URL: url, Manifest: m, Bandwidth: bandwidth, Stall: stall,
 			})
 			if err != nil {
 				return err
@@ -74,6 +80,7 @@ It is internal: run by the Jobs that quorate run creates.`,
 	f.StringVar(&id, "member-id", "", "ID of the member in hexadecimal")
 	f.BoolVar(&https, "https", false, "the member speaks TLS")
 	f.StringVar(&certificates, "tls", "", "directory with ca.crt, tls.crt and tls.key for the member")
+	f.StringVar(&root, "root", "", "directory with the passwords that user root of etcd may have")
 	f.StringVar(&url, "url", "", "object URL of the backup")
 	f.StringVar(&about, "manifest", "", "what the manifest says of the backup, as JSON")
 	f.Int64Var(&bandwidth, "bandwidth", 0, "bytes a second that it may take; 0 for no limit")

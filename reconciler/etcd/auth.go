@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -46,6 +47,16 @@ func (Password) String() string { return "(a password)" }
 // GoString implements fmt.GoStringer.
 func (Password) GoString() string { return "(a password)" }
 
+// Passwords are those in the data of a Secret in which quorate keeps what user root may have, the
+// newest first.
+func Passwords(data map[string][]byte) []Password {
+	var all []Password
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		all = append(all, Password(data[key]))
+	}
+	return all
+}
+
 // AuthQuestion is what is asked of users and roles.
 type AuthQuestion struct {
 	// ClusterID is the cluster's, in hexadecimal.
@@ -54,8 +65,8 @@ type AuthQuestion struct {
 	Listed bool
 	// Roles and Users are those that the file lists.
 	Roles, Users []string
-	// Passwords are those of listed users that have one, as far as they can be read, and
-	// Unread are the users whose password cannot.
+	// Passwords are those of listed users that have one, and of user root where quorate comes in
+	// by a password, as far as they can be read; Unread are the users whose password cannot.
 	Passwords map[string]Password
 	Unread    map[string]string
 }
@@ -189,7 +200,11 @@ func others(all, listed []string) []string {
 func (c *Client) tryPasswords(ctx context.Context, cluster string, m *Conn, q AuthQuestion, found state.Auth) (map[string]state.PasswordState, error) {
 	states := map[string]state.PasswordState{}
 	tried := 0
-	for _, user := range q.Users {
+	users := q.Users
+	if _, has := q.Passwords[rootUser]; has {
+		users = append([]string{rootUser}, users...)
+	}
+	for _, user := range users {
 		_, there := found.Users[user]
 		if _, unread := q.Unread[user]; unread || !there {
 			continue
@@ -223,7 +238,7 @@ func (m *Conn) tryPassword(ctx context.Context, user string, password Password, 
 		password = Password(rand.Text())
 	}
 	_, err := m.etcd.Authenticate(ctx, user, string(password))
-	none := err != nil && strings.Contains(plainError(err).Error(), "no password user")
+	none := hasNone(err)
 	switch {
 	case none && has, !none && !has && (err == nil || errors.Is(err, rpctypes.ErrAuthFailed)):
 		return state.PasswordOtherKind, nil
@@ -233,6 +248,11 @@ func (m *Conn) tryPassword(ctx context.Context, user string, password Password, 
 		return state.PasswordWrong, nil
 	}
 	return state.PasswordUnknown, plainError(err)
+}
+
+// hasNone reports whether etcd refuses a password because the user has none.
+func hasNone(err error) bool {
+	return err != nil && strings.Contains(plainError(err).Error(), "no password user")
 }
 
 // permissions are those of a role.
@@ -249,13 +269,15 @@ type AuthWork struct {
 	state.AuthChange
 	// ClusterID is the cluster's, in hexadecimal.
 	ClusterID string
-	// Password of the user, where HasPassword says that there is one.
+	// Password of the user, where HasPassword says that there is one; to enable authentication,
+	// that of user root.
 	Password    Password
 	HasPassword bool
 }
 
 // ChangeAuth makes one change. That it was made before is success. Authentication is switched
-// on only where quorate's certificate lets it in, and that is tried through every member.
+// on only where quorate's certificate lets it in, or the password that this process has given root,
+// and that is tried through every member.
 func (c *Client) ChangeAuth(ctx context.Context, cluster string, members []Endpoint, w AuthWork) error {
 	ctx, cancel := context.WithTimeout(ctx, authTimeout)
 	defer cancel()
@@ -276,7 +298,7 @@ func (c *Client) changeAuth(ctx context.Context, cluster string, members []Endpo
 	case state.RenewUser:
 		err = m.renewUser(ctx, w)
 	case state.EnableAuth:
-		return c.enableAuth(ctx, cluster, m, members)
+		return c.enableAuth(ctx, cluster, m, members, w)
 	default:
 		err = m.change(ctx, w)
 	}
@@ -356,11 +378,12 @@ func (m *Conn) renewUser(ctx context.Context, w AuthWork) error {
 }
 
 // enableAuth switches authentication on. Before, it asks etcd for quorate's own access, and its
-// certificate for the name by which it comes in: there would be no way back without. After,
-// quorate comes in through each member.
-func (c *Client) enableAuth(ctx context.Context, cluster string, m *Conn, members []Endpoint) error {
+// certificate for the name by which it comes in, or itself whether it has given root the password,
+// which nobody can try before: there would be no way back without. After, quorate comes in through
+// each member.
+func (c *Client) enableAuth(ctx context.Context, cluster string, m *Conn, members []Endpoint, w AuthWork) error {
 	for _, e := range members {
-		if err := comesInAsRoot(e); err != nil {
+		if err := c.comesInAsRoot(cluster, e, w); err != nil {
 			return fmt.Errorf("quorate would lock itself out: %w", err)
 		}
 	}
@@ -382,10 +405,16 @@ func (c *Client) enableAuth(ctx context.Context, cluster string, m *Conn, member
 	return nil
 }
 
-// comesInAsRoot returns an error where the certificate that a member is shown has another name.
-func comesInAsRoot(e Endpoint) error {
-	if e.TLS == nil {
-		return errors.New("it has no certificate")
+// comesInAsRoot returns an error where the certificate that a member is shown has another name, and
+// where there is none, and root is not known to have the password.
+func (c *Client) comesInAsRoot(cluster string, e Endpoint, w AuthWork) error {
+	switch {
+	case e.TLS == nil && (e.Login == nil || !w.HasPassword):
+		return errors.New("it has neither a certificate nor a password")
+	case e.TLS == nil && !c.passwords.right(cluster, w.ClusterID, rootUser, w.Password, true):
+		return fmt.Errorf("user root may have another password than the one in the Secret: %w", state.ErrChanged)
+	case e.TLS == nil:
+		return nil
 	}
 	config, err := e.TLS()
 	if err != nil {

@@ -104,11 +104,33 @@ type authWorld struct {
 	want      *schema.AuthSpec
 	passwords map[string]Password
 	id        string
+	// kept are the passwords that root may have, where quorate comes in by one.
+	kept []Password
+}
+
+// startPlain is startAuth without TLS: everybody comes in by a password, quorate too.
+func startPlain(t *testing.T, version string, n int) *authWorld {
+	t.Helper()
+	s := startEtcd(t, version, n, false, "--bcrypt-cost=4")
+	w := withUsers(s)
+	w.passwords["orders-app"], w.passwords[rootUser] = "mine", "root's first"
+	w.want.RootPasswordSecret = schema.AuthPasswordSecret{Name: "root"}
+	w.want.Users[0].PasswordSecret = schema.AuthPasswordSecret{Name: "app"}
+	s.clients.Forget("shop/orders")
+	for i := range w.endpoints {
+		w.endpoints[i].Login = func(context.Context) ([]Password, error) {
+			return append([]Password{w.passwords[rootUser]}, w.kept...), nil
+		}
+	}
+	return w
 }
 
 func startAuth(t *testing.T, version string, n int) *authWorld {
 	t.Helper()
-	s := startEtcd(t, version, n, true, "--bcrypt-cost=4")
+	return withUsers(startEtcd(t, version, n, true, "--bcrypt-cost=4"))
+}
+
+func withUsers(s *etcdServers) *authWorld {
 	w := &authWorld{etcdServers: s, id: s.clusterID(), passwords: map[string]Password{"reports": "first"}}
 	w.want = &schema.AuthSpec{
 		Enabled: new(true),
@@ -133,23 +155,34 @@ func (w *authWorld) look(c *Client) state.Auth {
 	for _, u := range w.want.Users {
 		q.Users = append(q.Users, u.Name)
 	}
-	return c.Auth(w.Context(), "shop/orders", w.endpoints, q)
+	found := c.Auth(w.Context(), "shop/orders", w.endpoints, q)
+	if root, has := w.passwords[rootUser]; has && found.Enabled && found.Passwords[rootUser] == state.PasswordRight && !slices.Equal(w.kept, []Password{root}) {
+		found.Passwords[rootUser] = state.PasswordWrong // as the observer has it
+	}
+	return found
 }
 
-// process is a new quorate, which is killed at one of its changes; it dies of age at 0.
-func (w *authWorld) process(dies int, after bool) *Client {
-	w.Helper()
+// change makes a change as the executor does: root's password is kept before, and alone after.
+func (w *authWorld) change(c *Client, change state.AuthChange) error {
+	user := change.User
+	if change.Op == state.EnableAuth {
+		user = rootUser
+	}
+	password, has := w.passwords[user]
+	if has && user == rootUser && !slices.Contains(w.kept, password) {
+		w.kept = append([]Password{password}, w.kept...)
+	}
+	err := c.ChangeAuth(w.Context(), "shop/orders", w.endpoints, AuthWork{AuthChange: change, ClusterID: w.id, Password: password, HasPassword: has})
+	if err == nil && has && user == rootUser && (change.Op == state.EnableAuth || change.Op == state.SetPassword) {
+		w.kept = []Password{password}
+	}
+	return err
+}
+
+// process is a new quorate.
+func (w *authWorld) process() *Client {
 	c := New()
 	w.Cleanup(func() { c.Forget("shop/orders") })
-	if dies > 0 {
-		for _, e := range w.endpoints {
-			m, err := c.client("shop/orders", e)
-			if err != nil {
-				w.Fatal(err)
-			}
-			m.etcd.Auth = mortal{m.etcd.Auth, &dies, after}
-		}
-	}
 	return c
 }
 
@@ -166,8 +199,7 @@ func (w *authWorld) work(c *Client) (done []string, killed bool) {
 		if len(changes) == 0 {
 			return done, false
 		}
-		password, has := w.passwords[changes[0].User]
-		err := c.ChangeAuth(w.Context(), "shop/orders", w.endpoints, AuthWork{AuthChange: changes[0], ClusterID: w.id, Password: password, HasPassword: has})
+		err := w.change(c, changes[0])
 		if err != nil && strings.Contains(err.Error(), errKilled.Error()) {
 			return done, true
 		}
@@ -188,7 +220,10 @@ func (w *authWorld) let(user, password, key string) (reads, writes bool) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	config.Endpoints, config.TLS = []string{"https://" + w.Members[0].Address}, tls
+	config.Endpoints, config.TLS = []string{"http://" + w.Members[0].Address}, tls
+	if tls != nil {
+		config.Endpoints = []string{"https://" + w.Members[0].Address}
+	}
 	c, err := clientv3.New(config)
 	if err != nil {
 		return false, false
@@ -258,15 +293,123 @@ func TestAuthAtEachKill542(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			w := startAuth(t, version, 1)
-			for _, after := range []bool{false, true} {
-				for dies, alive := 1, false; !alive; dies++ {
-					w.wipe()
-					if alive = !w.lives(dies, after); dies > 60 {
-						t.Fatal("it is killed again and again")
+			w.untilItLives(w.lives)
+		})
+	}
+}
+
+// untilItLives kills quorate at each change in turn, before it and after it.
+func (w *authWorld) untilItLives(lives func(dies int, after bool) (killed bool)) {
+	w.Helper()
+	for _, after := range []bool{false, true} {
+		for dies, alive := 1, false; !alive; dies++ {
+			w.wipe()
+			if alive = !lives(dies, after); dies > 60 {
+				w.Fatal("it is killed again and again")
+			}
+		}
+	}
+}
+
+// 549: without TLS quorate comes in as user root with a password. It is killed at each change of
+// switching authentication on, of another password of root, and of switching it off; whenever it is,
+// the Secret has changed once more before the next one begins. It never locks itself out.
+func TestRootPasswordAtEachKill(t *testing.T) {
+	for _, version := range []string{etcdtest.V34, etcdtest.V37} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			w := startPlain(t, version, 1)
+			on, off := w.want, &schema.AuthSpec{Enabled: new(false)}
+			w.untilItLives(func(dies int, after bool) (killed bool) {
+				left := dies
+				w.kept = nil
+				for i, want := range []*schema.AuthSpec{on, on, on, off} {
+					w.want, w.passwords[rootUser] = want, Password(fmt.Sprintf("root's %d", i))
+					c := w.process()
+					w.mortal(c, &left, after)
+					if _, dead := w.work(c); dead {
+						killed, left = true, 1<<30
+						w.passwords[rootUser] += " once more"
+						w.work(w.process())
+					}
+					if is := w.look(w.clients); is.Problem != "" || is.Enabled != *want.Enabled {
+						t.Fatalf("step %d, killed at change %d (after it: %t): %+v", i, dies, after, is)
+					}
+					if want == off {
+						continue
+					}
+					if reads, writes := w.let(rootUser, string(w.passwords[rootUser]), "/else"); !reads || !writes {
+						t.Fatalf("step %d, killed at change %d (after it: %t): root's password is another", i, dies, after)
+					}
+					if reads, _ := w.let(rootUser, fmt.Sprintf("root's %d", i-1), "/else"); reads {
+						t.Fatalf("step %d, killed at change %d (after it: %t): root's password from before is taken", i, dies, after)
+					}
+					if reads, _ := w.let("", "", "/orders/1"); reads {
+						t.Fatalf("step %d: who shows nothing is let in", i)
 					}
 				}
-			}
+				w.want = on
+				return killed
+			})
 		})
+	}
+}
+
+// 550: with no password that is right, quorate is denied, and says why; it does not try all of
+// them at each request; and it comes in with the next right one.
+func TestRootPasswordIsRefused(t *testing.T) {
+	w := startPlain(t, etcdtest.V37, 3)
+	w.work(w.clients)
+	right, tried := w.passwords[rootUser], 0
+	c := New()
+	t.Cleanup(func() { c.Forget("shop/orders") })
+	endpoints := slices.Clone(w.endpoints)
+	for i := range endpoints {
+		endpoints[i].Login = func(context.Context) ([]Password, error) { tried++; return []Password{"wrong", "worse"}, nil }
+	}
+	for range 3 {
+		r := c.Round(t.Context(), "shop/orders", endpoints[:1], false)
+		if m := r.Members[0]; !m.Denied || !strings.Contains(m.Problem, "quorate has no password with which etcd lets it in as user root, of 2") {
+			t.Errorf("it is %+v", m)
+		}
+	}
+	if tried != 1 {
+		t.Errorf("the passwords were read %d times in a moment", tried)
+	}
+	w.passwords[rootUser], w.kept = "wrong, beside what is kept", []Password{right}
+	c.Forget("shop/orders")
+	if trouble := troubleOf(c.Round(t.Context(), "shop/orders", w.endpoints, true)); trouble != "" {
+		t.Errorf("with the one that is kept: %s", trouble)
+	}
+	// A member that restarts knows no token, and a stream cannot be begun again.
+	r := w.round(false)
+	follower := w.followerFirst()[0]
+	for _, m := range w.Members {
+		if m.Name == follower.Member {
+			m.Kill()
+			m.Start()
+		}
+	}
+	w.await("the member to be back", func(r state.Round) bool { return troubleOf(r) == "" })
+	stream, err := c.Snapshot(t.Context(), "shop/orders", w.target(r, follower))
+	if err == nil {
+		_, err = stream.Read(make([]byte, 512))
+		_ = stream.Close()
+	}
+	if err != nil {
+		t.Errorf("a snapshot of a member that has restarted: %v", err)
+	}
+}
+
+// mortal has a process killed at one of its changes.
+func (w *authWorld) mortal(c *Client, left *int, after bool) {
+	w.Helper()
+	for _, e := range w.endpoints {
+		m, err := c.client("shop/orders", e)
+		if err != nil {
+			w.Fatal(err)
+		}
+		m.etcd.Auth = mortal{m.etcd.Auth, left, after}
 	}
 }
 
@@ -279,21 +422,15 @@ func (w *authWorld) lives(dies int, after bool) (killed bool) {
 	left := dies
 	step := func(name string, holds func() error) {
 		w.Helper()
-		c := w.process(0, false)
-		for _, e := range w.endpoints {
-			m, err := c.client("shop/orders", e)
-			if err != nil {
-				w.Fatal(err)
-			}
-			m.etcd.Auth = mortal{m.etcd.Auth, &left, after}
-		}
+		c := w.process()
+		w.mortal(c, &left, after)
 		if _, dead := w.work(c); dead {
 			killed = true
 			left = 1 << 30
 			if is := w.look(w.clients); is.Problem != "" {
 				w.Fatalf("%s: killed at change %d (after it: %t), quorate is locked out: %s", name, dies, after, is.Problem)
 			}
-			w.work(w.process(0, false))
+			w.work(w.process())
 		}
 		if err := holds(); err != nil {
 			w.Fatalf("%s, killed at change %d (after it: %t): %v", name, dies, after, err)
@@ -376,77 +513,87 @@ func TestAuthDrift543(t *testing.T) {
 	}
 }
 
-// Whatever quorate asks of members, it is answered with authentication on.
+// Whatever quorate asks of members, it is answered with authentication on, by its certificate and by
+// a password (549).
 func TestEverythingWithAuthentication544(t *testing.T) {
 	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			w := startAuth(t, version, 3)
-			w.work(w.clients)
-			ctx, c := t.Context(), w.clients
-			r := c.Round(ctx, "shop/orders", w.endpoints, true)
-			if trouble := troubleOf(r); trouble != "" || r.Incomparable != "" {
-				t.Fatalf("round: %s%s", trouble, r.Incomparable)
-			}
-			leader := r.Leader()
-			var led, follower Endpoint
-			for _, e := range w.endpoints {
-				if e.Member == leader.Name {
-					led = e
-				} else {
-					follower = e
-				}
-			}
-			peer := "http://" + backuptest.FreeAddress(t)
-			for _, ask := range []struct {
-				name string
-				do   func() error
-			}{
-				{"noop", func() error { return c.AppendNoops(ctx, "shop/orders", w.target(r, led)) }},
-				{"snapshots saved", func() error { _, err := c.SnapshotCount(ctx, "shop/orders", led); return err }},
-				{"snapshot", func() error {
-					stream, err := c.Snapshot(ctx, "shop/orders", w.target(r, follower))
-					if err == nil {
-						_ = stream.Close()
-					}
-					return err
-				}},
-				{"compact", func() error { return c.Compact(ctx, "shop/orders", w.target(r, led), 1) }},
-				{"defragment", func() error { return c.Defragment(ctx, "shop/orders", w.target(r, follower)) }},
-				{"disarm", func() error {
-					return c.Disarm(ctx, "shop/orders", w.endpoints, state.Alarm{Kind: state.NoSpace, MemberID: leader.ID})
-				}},
-				{"move the leader", func() error {
-					return c.MoveLeader(ctx, "shop/orders", w.target(r, led), r.Member(follower.Member).ID)
-				}},
-				{"learner", func() error {
-					id, err := c.AddLearner(ctx, "shop/orders", w.id, w.endpoints, peer)
-					for tries := 0; errors.Is(err, ErrUnhealthyCluster) && tries < 20; tries++ {
-						time.Sleep(500 * time.Millisecond) // the members must have been in touch for five seconds
-						id, err = c.AddLearner(ctx, "shop/orders", w.id, w.endpoints, peer)
-					}
-					if err != nil {
-						return err
-					}
-					return w.promoted(peer, id)
-				}},
-				{"downgrade", func() error {
-					if version == etcdtest.V34 || version == etcdtest.V35 {
-						return nil // they have none
-					}
-					line := map[string]string{etcdtest.V36: "3.5", etcdtest.V37: "3.6"}[version]
-					w.awaitLine(version)
-					if err := c.EnableDowngrade(ctx, "shop/orders", w.target(r, led), line); err != nil {
-						return err
-					}
-					return c.CancelDowngrade(ctx, "shop/orders", w.target(r, led))
-				}},
-			} {
-				if err := ask.do(); err != nil {
-					t.Errorf("%s: %v", ask.name, err)
-				}
-			}
+			everythingWithAuthentication(startAuth(t, version, 3), version)
 		})
+		t.Run(version+" by a password", func(t *testing.T) {
+			t.Parallel()
+			everythingWithAuthentication(startPlain(t, version, 3), version)
+		})
+	}
+}
+
+func everythingWithAuthentication(w *authWorld, version string) {
+	t := w.T
+	t.Helper()
+	w.work(w.clients)
+	ctx, c := t.Context(), w.clients
+	r := c.Round(ctx, "shop/orders", w.endpoints, true)
+	if trouble := troubleOf(r); trouble != "" || r.Incomparable != "" {
+		t.Fatalf("round: %s%s", trouble, r.Incomparable)
+	}
+	leader := r.Leader()
+	var led, follower Endpoint
+	for _, e := range w.endpoints {
+		if e.Member == leader.Name {
+			led = e
+		} else {
+			follower = e
+		}
+	}
+	peer := "http://" + backuptest.FreeAddress(t)
+	for _, ask := range []struct {
+		name string
+		do   func() error
+	}{
+		{"noop", func() error { return c.AppendNoops(ctx, "shop/orders", w.target(r, led)) }},
+		{"snapshots saved", func() error { _, err := c.SnapshotCount(ctx, "shop/orders", led); return err }},
+		{"snapshot", func() error {
+			stream, err := c.Snapshot(ctx, "shop/orders", w.target(r, follower))
+			if err == nil {
+				_ = stream.Close()
+			}
+			return err
+		}},
+		{"compact", func() error { return c.Compact(ctx, "shop/orders", w.target(r, led), 1) }},
+		{"defragment", func() error { return c.Defragment(ctx, "shop/orders", w.target(r, follower)) }},
+		{"disarm", func() error {
+			return c.Disarm(ctx, "shop/orders", w.endpoints, state.Alarm{Kind: state.NoSpace, MemberID: leader.ID})
+		}},
+		{"move the leader", func() error {
+			return c.MoveLeader(ctx, "shop/orders", w.target(r, led), r.Member(follower.Member).ID)
+		}},
+		{"learner", func() error {
+			id, err := c.AddLearner(ctx, "shop/orders", w.id, w.endpoints, peer)
+			for tries := 0; errors.Is(err, ErrUnhealthyCluster) && tries < 20; tries++ {
+				time.Sleep(500 * time.Millisecond) // the members must have been in touch for five seconds
+				id, err = c.AddLearner(ctx, "shop/orders", w.id, w.endpoints, peer)
+			}
+			if err != nil {
+				return err
+			}
+			return w.promoted(peer, id)
+		}},
+		{"downgrade", func() error {
+			if version == etcdtest.V34 || version == etcdtest.V35 {
+				return nil // they have none
+			}
+			line := map[string]string{etcdtest.V36: "3.5", etcdtest.V37: "3.6"}[version]
+			w.awaitLine(version)
+			if err := c.EnableDowngrade(ctx, "shop/orders", w.target(r, led), line); err != nil {
+				return err
+			}
+			return c.CancelDowngrade(ctx, "shop/orders", w.target(r, led))
+		}},
+	} {
+		if err := ask.do(); err != nil {
+			t.Errorf("%s: %v", ask.name, err)
+		}
 	}
 }
 
@@ -504,9 +651,22 @@ func TestAuthIsNotEnabledWithoutAccess545(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain := startEtcd(t, etcdtest.V37, 1, false)
-	backuptest.WantError(t, plain.clients.enableAuth(t.Context(), "shop/orders", mustConn(t, plain), plain.endpoints), "quorate would lock itself out: it has no certificate")
+	backuptest.WantError(t, plain.clients.enableAuth(t.Context(), "shop/orders", mustConn(t, plain), plain.endpoints, AuthWork{}), "quorate would lock itself out: it has neither a certificate nor a password")
 	if is := w.look(w.clients); is.Enabled {
 		t.Error("it is on")
+	}
+	// 550: nor where another process has given root its password, which nobody can try.
+	byPassword := startPlain(t, etcdtest.V37, 1)
+	for _, op := range []state.AuthOp{state.AddUser, state.GrantRole} {
+		if err := byPassword.change(byPassword.clients, root(op).AuthChange); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := byPassword.process()
+	err := byPassword.change(other, state.AuthChange{Op: state.EnableAuth})
+	backuptest.WantError(t, err, "user root may have another password than the one in the Secret")
+	if !errors.Is(err, state.ErrChanged) {
+		t.Error("it is not looked at again")
 	}
 }
 

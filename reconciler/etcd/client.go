@@ -55,6 +55,9 @@ type Endpoint struct {
 	Address string
 	// TLS makes the configuration for a new connection; nil for clear text.
 	TLS func() (*tls.Config, error)
+	// Login are the passwords that user root may have, with which quorate comes in where no
+	// certificate lets it in; nil where one does. It is asked only when the member wants one.
+	Login func(context.Context) ([]Password, error)
 	// Stops says that the member stops, or leaves, next: it is handed no leadership.
 	Stops bool
 }
@@ -104,16 +107,19 @@ func Dial(e Endpoint) (*Conn, error) {
 	dial := func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", e.Address)
 	}
+	options := append(bound(), grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+		MinConnectTimeout: askTimeout,
+	}), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
+	if e.Login != nil {
+		options = append(options, (&login{passwords: e.Login}).interceptors()...)
+	}
 	base := scheme + "://" + net.JoinHostPort(e.Host, strconv.Itoa(naming.ClientPort))
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{base}, TLS: config, Logger: zap.NewNop(),
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: askTimeout,
 		// A member that restarts should be seen when it is back, not minutes later.
-		DialOptions: append(bound(), grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
-			MinConnectTimeout: askTimeout,
-		}), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) })),
-		MaxCallRecvMsgSize: maxAnswer,
+		DialOptions: options, MaxCallRecvMsgSize: maxAnswer,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", e.Member, err)
@@ -229,7 +235,7 @@ func (c *Client) ask(ctx context.Context, cluster string, e Endpoint) *answer {
 	a.client = m
 	for _, question := range []func(context.Context) error{a.askStatus, a.askRead, a.askMembers, a.askVersion} {
 		if err := question(ctx); err != nil {
-			a.problem, a.denied = sentence(err.Error()), errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrPermissionDenied)
+			a.problem, a.denied = sentence(err.Error()), errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrPermissionDenied) || errors.Is(err, ErrNoPassword)
 			return a
 		}
 		if a.status.IsLearner {

@@ -131,7 +131,7 @@ func rules() []Entry {
 			Means: "No member answers quorate, and enough of them are ready for a quorum: the cluster serves, and only quorate does not see it. A spec.recovery is refused, and noted as refused.",
 			Why:   "The readiness probe of each pod reads through a quorum every second, and the kubelet asks it from the node: that is evidence of life, and silence is none of death. The word of a node that does not report is not counted.",
 			Do: []string{
-				"kubectl get networkpolicy -A: let quorate's namespace in to port 2379. Exempt that port from a mesh's mutual TLS. With authentication on in etcd, quorate comes in as user root, by the common name of its certificate: see docs/users.md.",
+				"kubectl get networkpolicy -A: let quorate's namespace in to port 2379. Exempt that port from a mesh's mutual TLS. With authentication on in etcd, quorate comes in as user root, by the common name of its certificate, or without TLS by a password: see docs/users.md.",
 				"From a laptop, quorate plan needs a route to the pods' addresses: run it in the cluster where there is none.",
 				"Take spec.recovery out of the file, if it is there. What was refused is not carried out when the quorum is lost one day.",
 			},

@@ -15,7 +15,7 @@ import (
 // may be the last one for a while, and quorate is let in after any of them.
 //
 //	off again                          nothing else: users and roles are left
-//	user root with role root           quorate's own access
+//	user root with role root           quorate's own access, and its password where no certificate lets it in
 //	roles, permissions, users, roles of users     what lets in
 //	permissions, roles of users        what was granted beside is taken away
 //	users and roles that are not listed           with prune only
@@ -35,6 +35,9 @@ func Changes(want *schema.AuthSpec, is *state.Auth) []state.AuthChange {
 		return []state.AuthChange{{Op: state.DisableAuth}}
 	case !*want.Enabled:
 		return nil
+	}
+	if _, unread := is.NoSecret[schema.AuthRoot]; unread && !is.Enabled {
+		return nil // root comes first
 	}
 	c := &comparison{want: want, is: is}
 	c.addRoot()
@@ -111,9 +114,20 @@ func (c *comparison) addUsers() {
 	}
 }
 
-// addRoot gives quorate its own access.
+// addRoot gives quorate its own access. Where it comes in by a password, root has that of the file: as
+// with other users, one that nobody can try is given by adding root anew, while authentication is off.
 func (c *comparison) addRoot() {
 	has, there := c.is.Users[schema.AuthRoot]
+	if c.want.RootPasswordSecret.Name != "" {
+		switch password := c.is.Passwords[schema.AuthRoot]; {
+		case !there:
+		case password == state.PasswordWrong:
+			c.do(state.AuthChange{Op: state.SetPassword, User: schema.AuthRoot})
+		case password == state.PasswordUnknown && !c.is.Enabled:
+			c.do(state.AuthChange{Op: state.RenewUser, User: schema.AuthRoot, Roles: []string{schema.AuthRoot}})
+			return
+		}
+	}
 	if !there {
 		c.do(state.AuthChange{Op: state.AddUser, User: schema.AuthRoot})
 	}

@@ -26,6 +26,7 @@ const (
 	backupContainer = "backup"
 	// Where its pod finds the Secrets.
 	backupTLS         = "/etc/quorate/tls"
+	backupRoot        = "/etc/quorate/root"
 	backupCredentials = "/etc/quorate/credentials" //nolint:gosec // a path
 )
 
@@ -34,6 +35,9 @@ type Backup struct {
 	// From is the member, and TLSSecret the Secret with the certificates for it, if any.
 	From      etcd.Target
 	TLSSecret string
+	// RootSecret is the Secret with the passwords that user root may have, where quorate comes in
+	// by one; "" where it does not. There may be none of that name while authentication is off.
+	RootSecret string
 	// To has the credentials of the store, URL the object's place, and Manifest what is
 	// known of it before.
 	To       schema.Destination
@@ -97,6 +101,11 @@ func RenderBackup(j Job, t Backup) *batchv1.Job {
 		mount("tls", t.TLSSecret, backupTLS)
 		take.Args = append(take.Args, "--tls="+backupTLS)
 	}
+	if t.RootSecret != "" {
+		mount("root", t.RootSecret, backupRoot)
+		pod.Volumes[len(pod.Volumes)-1].Secret.Optional = new(true)
+		take.Args = append(take.Args, "--root="+backupRoot)
+	}
 	pod.Containers = []corev1.Container{take}
 	job := j.render("quorate-backup", naming.LabelBackupOf, backup.Timeout, time.Hour, pod)
 	labelWorkload(job.Spec.Template.Labels, stores.Way{ServiceAccount: pod.ServiceAccountName})
@@ -110,6 +119,8 @@ type Task struct {
 	From   etcd.Target
 	HTTPS  bool
 	Secret map[string][]byte
+	// Root are the passwords that user root may have, where the member asks for one.
+	Root []etcd.Password
 	// Store and URL say where the backup goes, Manifest what is known of it before.
 	Store    backup.Store
 	URL      string
@@ -154,6 +165,9 @@ func Take(ctx context.Context, task Task) (backup.Manifest, error) {
 			return m, errors.New("the Secret with the certificates " + problem)
 		}
 		from.TLS = etcd.FixedTLS(config)
+	}
+	if len(task.Root) > 0 {
+		from.Login = func(context.Context) ([]etcd.Password, error) { return task.Root, nil }
 	}
 	calls := &backup.Calls{Stall: task.Stall}
 	task.Store.Calls = calls

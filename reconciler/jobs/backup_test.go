@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
@@ -23,6 +24,30 @@ func TestTakeBackupInClearText(t *testing.T) {
 	}
 	if again, err := (backup.Store{}).Verify(t.Context(), m.Object+"?root="+dir); err != nil || again.SHA256 != m.SHA256 {
 		t.Errorf("%+v, %v", again, err)
+	}
+}
+
+// 550: a cluster without TLS that asks for a password is shown those that its pod has.
+func TestTakeBackupByAPassword(t *testing.T) {
+	s := etcdtest.Start(t, etcdtest.V36, 1, false, "--bcrypt-cost=4")
+	from, c := reconcilertest.TargetOf(t, s, s.Members[0]), s.Members[0].Client()
+	for _, do := range []func() error{
+		func() error { _, err := c.UserAdd(t.Context(), "root", "right"); return err },
+		func() error { _, err := c.UserGrantRole(t.Context(), "root", "root"); return err },
+		func() error { _, err := c.AuthEnable(t.Context()); return err },
+	} {
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	task := jobs.Task{From: from, URL: "file://" + dir + "/1.db?root=" + dir, Manifest: backup.Manifest{Member: "orders-0", Revision: 1}}
+	if _, err := jobs.Take(t.Context(), task); err == nil || !strings.Contains(err.Error(), "user name is empty") {
+		t.Errorf("without one: %v", err)
+	}
+	task.Root = []etcd.Password{"wrong", "right"}
+	if _, err := jobs.Take(t.Context(), task); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -7,15 +7,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/grants"
-	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/passwords"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
@@ -56,6 +54,9 @@ func (o *Observer) askAuth(ctx context.Context, g gathered) (*state.Auth, error)
 		}
 	}
 	found := o.Members.Auth(ctx, c.Key(), g.endpoints, q)
+	if err := o.unsettled(ctx, c, q, &found); err != nil {
+		return nil, err
+	}
 	if found.Problem == "" && !found.Enabled {
 		found.NoAccess = noAccess(g)
 	}
@@ -94,51 +95,51 @@ func (o *Observer) listAuth(ctx context.Context, c desired.Cluster, q *etcd.Auth
 	}
 	for _, u := range c.Spec.Auth.Users {
 		q.Users = append(q.Users, u.Name)
-		password, has, why, err := Password(ctx, o.Kube, c, u.Name)
+	}
+	for _, user := range append(slices.Clone(q.Users), schema.AuthRoot) {
+		password, has, why, err := passwords.Of(ctx, o.Kube, c, user)
 		switch {
 		case err != nil:
 			return err
 		case why != "":
-			q.Unread[u.Name] = why
+			q.Unread[user] = why
 		case has:
-			q.Passwords[u.Name] = password
+			q.Passwords[user] = password
 		}
 	}
 	return nil
 }
 
-// Password is the password of a user that the file lists, from the API server itself. has is
-// false for a user without one, and why tells a person why it cannot be read.
-func Password(ctx context.Context, client kubernetes.Interface, c desired.Cluster, user string) (password etcd.Password, has bool, why string, err error) {
-	if c.Spec.Auth == nil {
-		return "", false, "", nil
+// unsettled has root's password count as another one while it is not kept, and kept alone: it is set
+// once more then.
+func (o *Observer) unsettled(ctx context.Context, c desired.Cluster, q etcd.AuthQuestion, found *state.Auth) error {
+	if !found.Enabled || found.Passwords[schema.AuthRoot] != state.PasswordRight {
+		return nil
 	}
-	i := slices.IndexFunc(c.Spec.Auth.Users, func(u schema.AuthUser) bool { return u.Name == user })
-	if i < 0 || c.Spec.Auth.Users[i].PasswordSecret.Name == "" {
-		return "", false, "", nil
+	settled, err := passwords.Settled(ctx, o.Kube, c, q.Passwords[schema.AuthRoot])
+	if err == nil && !settled {
+		found.Passwords[schema.AuthRoot] = state.PasswordWrong
 	}
-	from, ns := c.Spec.Auth.Users[i].PasswordSecret, c.Metadata.Namespace
-	secret, err := kube.FoundOrNil(client.CoreV1().Secrets(ns).Get(ctx, from.Name, metav1.GetOptions{}))
-	switch {
-	case err != nil:
-		return "", false, "", fmt.Errorf("read Secret %s: %w", from.Name, err)
-	case secret == nil:
-		return "", false, fmt.Sprintf("create the Secret %s/%s with the key %s and the label %s=%s", ns, from.Name, from.KeyOrDefault(), naming.LabelUse, naming.UsePasswords), nil
+	return err
+}
+
+// login is how quorate comes in as user root where no certificate lets it in; nil where one does.
+func (o *Observer) login(c desired.Cluster) func(context.Context) ([]etcd.Password, error) {
+	if naming.UsesTLS(c.EtcdCluster) {
+		return nil
 	}
-	if err := kube.AllowedFor(secret, naming.UsePasswords); err != nil {
-		return "", false, err.Error(), nil
-	}
-	if len(secret.Data[from.KeyOrDefault()]) == 0 {
-		return "", false, fmt.Sprintf("the Secret %s/%s has nothing at the key %s: put the password there", ns, from.Name, from.KeyOrDefault()), nil
-	}
-	return etcd.Password(secret.Data[from.KeyOrDefault()]), true, "", nil
+	return func(ctx context.Context) ([]etcd.Password, error) { return passwords.Root(ctx, o.Kube, c) }
 }
 
 // noAccess tells why quorate would not come in as user root with authentication on; "" where
-// it would. It would by the common name of its certificate, of members that go by it.
+// it would. It would by the common name of its certificate, of members that go by it, and without
+// TLS by the password that root is given.
 func noAccess(g gathered) string {
 	if !naming.UsesTLS(g.cluster.EtcdCluster) {
-		return "without TLS it has no certificate that would let it in"
+		if auth := g.cluster.Spec.Auth; auth == nil || auth.RootPasswordSecret.Name == "" {
+			return "without TLS it has no certificate that would let it in, and spec.auth.rootPasswordSecret names no password"
+		}
+		return ""
 	}
 	secret := g.secrets[naming.TLSSecrets(g.cluster.EtcdCluster).Client]
 	name, err := certs.CommonName(secret)

@@ -1,6 +1,7 @@
 package observe_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -132,4 +135,99 @@ func TestAuthIsAskedWhereItDecides540(t *testing.T) {
 			t.Errorf("asked %d times, and each time counts", n)
 		}
 	}, clustertest.SetVersion("3.4.45"))
+}
+
+// 549: without TLS quorate comes in with a password. It keeps it before etcd is asked to take it, and
+// alone after, so that it is let in whatever becomes of the Secret.
+func TestRootComesInByAPassword(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		withUsers(&w.Wish.EtcdCluster)
+		w.Wish.Spec.Auth.Users = w.Wish.Spec.Auth.Users[1:]
+		w.Wish.Spec.Auth.RootPasswordSecret.Name = "root"
+		w.Wish.Digest = ""
+		secrets := corev1.SchemeGroupVersion.WithResource("secrets")
+		put := func(password string) {
+			secret := passwordSecret(password, mayBeUsed)
+			secret.Name = "root"
+			w.Put(secrets, secret)
+		}
+		kept := func() []string {
+			secret, _ := w.Contents()["Secret orders-root"].(*corev1.Secret)
+			if secret == nil {
+				return nil
+			}
+			var all []string
+			for _, p := range etcd.Passwords(secret.Data) {
+				all = append(all, string(p))
+			}
+			return all
+		}
+		w.Put(secrets, passwordSecret("theirs", mayBeUsed))
+		for range 20 {
+			w.MustPass()
+		}
+		if a := w.Look().Observed.Auth; a.Enabled || !strings.Contains(a.NoSecret["root"], "create the Secret shop/root with the key password") || w.Etcd.Users.Users["root"] != nil {
+			t.Fatalf("without the Secret: %+v", a)
+		}
+		put("first")
+		w.UntilIdle()
+		if !w.Etcd.Users.Enabled || w.Etcd.Passwords["root"] != "first" || !slices.Equal(kept(), []string{"first"}) {
+			t.Fatalf("with it: %+v, kept %q", w.Etcd.Users, kept())
+		}
+		put("second")
+		time.Sleep(2 * time.Minute)
+		w.UntilIdle()
+		if w.Etcd.Passwords["root"] != "second" || !slices.Equal(kept(), []string{"second"}) {
+			t.Errorf("another one: etcd has %q, kept are %q", string(w.Etcd.Passwords["root"]), kept())
+		}
+
+		// Etcd refuses the next one: it is kept beside, and the Secret goes.
+		put("third")
+		w.Etcd.Refuse = errors.New("no leader")
+		set := action.ChangeAuth{AuthChange: state.AuthChange{Op: state.SetPassword, User: "root"}}
+		if err := w.Do(set); err == nil || !slices.Equal(kept(), []string{"third", "second"}) {
+			t.Errorf("while etcd refuses it: %v, kept are %q", err, kept())
+		}
+		w.Etcd.Refuse = nil
+		must(t, w.API.Tracker().Delete(secrets, "shop", "root"))
+		time.Sleep(2 * time.Minute)
+		if a := w.Look().Observed.Auth; a.Problem != "" || !strings.Contains(a.NoSecret["root"], "create the Secret shop/root") {
+			t.Errorf("without the Secret quorate is not let in, or does not tell: %+v", a)
+		}
+		// It was taken after all, and noted neither before nor after.
+		w.Etcd.Passwords["root"] = "third"
+		put("fourth")
+		time.Sleep(2 * time.Minute)
+		w.UntilIdle()
+		if w.Etcd.Passwords["root"] != "fourth" || !slices.Equal(kept(), []string{"fourth"}) {
+			t.Errorf("in the end etcd has %q, and kept are %q", string(w.Etcd.Passwords["root"]), kept())
+		}
+		// One that is right and not kept alone is set once more, so that the next one can come.
+		must(t, w.API.Tracker().Delete(secrets, "shop", "orders-root"))
+		time.Sleep(2 * time.Minute)
+		w.UntilIdle()
+		if !slices.Equal(kept(), []string{"fourth"}) {
+			t.Errorf("after the loss of what was kept, %q is", kept())
+		}
+		theirs, _ := w.Contents()["Secret orders-root"].(*corev1.Secret)
+		theirs = theirs.DeepCopy()
+		theirs.Labels = nil
+		w.Put(secrets, theirs)
+		put("fifth")
+		if err := w.Do(set); err == nil || !strings.Contains(err.Error(), "the Secret shop/orders-root, in which quorate keeps the password of user root, is not quorate's") || w.Etcd.Passwords["root"] != "fourth" {
+			t.Errorf("at the place of another one's: %v", err)
+		}
+		for _, secret := range []string{"first", "second", "third", "fourth", "fifth"} {
+			if strings.Contains(w.Log.String(), secret) {
+				t.Errorf("the log has the password %s", secret)
+			}
+		}
+	}, clustertest.DisableTLS)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -162,7 +162,7 @@ func GuardImage(set *appsv1.StatefulSet) string {
 }
 
 // endpointsOf lists the members that have an address. cluster is in the mode of its certificates.
-func endpointsOf(m modes, cluster desired.Cluster, live liveCluster) []etcd.Endpoint {
+func (o *Observer) endpointsOf(m modes, cluster desired.Cluster, live liveCluster) []etcd.Endpoint {
 	if len(cluster.Problems) > 0 {
 		return nil
 	}
@@ -176,7 +176,7 @@ func endpointsOf(m modes, cluster desired.Cluster, live liveCluster) []etcd.Endp
 		}
 		e := etcd.Endpoint{
 			Member: p.Name, Host: naming.MemberHost(c, p.Name), Incarnation: string(p.UID) + "/" + p.Status.PodIP,
-			Address: net.JoinHostPort(p.Status.PodIP, strconv.Itoa(naming.ClientPort)),
+			Address: net.JoinHostPort(p.Status.PodIP, strconv.Itoa(naming.ClientPort)), Login: o.login(cluster),
 		}
 		if secured {
 			e.TLS = func() (*tls.Config, error) { return certs.ClientTLS(secret, e.Host) }

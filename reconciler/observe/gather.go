@@ -94,7 +94,7 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, e
 		return g, err
 	}
 	g.chosen = o.chosenBackup(ctx, c, g.parsed)
-	g.endpoints = endpointsOf(g.modes, g.modes.of(g.cluster), g.liveCluster)
+	g.endpoints = o.endpointsOf(g.modes, g.modes.of(g.cluster), g.liveCluster)
 	if g.rigid, err = o.rigidClasses(ctx, g.parsed, g.cluster, g.claims); err != nil {
 		return g, err
 	}

@@ -162,7 +162,7 @@ func (o *Observer) Reach(ctx context.Context, c desired.Cluster) (*View, error) 
 	if g.secrets, err = o.secretsOf(ctx, certified, g.secrets); err != nil {
 		return nil, err
 	}
-	v := &View{Cluster: g.cluster, modes: g.modes, Endpoints: endpointsOf(g.modes, certified, g.liveCluster)}
+	v := &View{Cluster: g.cluster, modes: g.modes, Endpoints: o.endpointsOf(g.modes, certified, g.liveCluster)}
 	v.describeRecord(o.readRecord(g.cluster, g.liveCluster))
 	return v, nil
 }

@@ -125,6 +125,9 @@ func TestAuth(t *testing.T) {
 	noSecret := func(a *state.Auth) {
 		a.NoSecret = map[string]string{"reports": "create the Secret db/reports"}
 	}
+	byPassword := wanted(true)
+	byPassword.RootPasswordSecret.Name = "root"
+	noRoot := func(a *state.Auth) { a.NoSecret = map[string]string{"root": "create the Secret db/root"} }
 	checkRule(t, auth.Change, []ruleCase{
 		{name: "541: a file that says nothing of it", change: authOn},
 		{name: "541: nobody was asked", change: with(on(nil), func(s *situation.Situation) { s.Observed.Auth = nil })},
@@ -146,6 +149,14 @@ func TestAuth(t *testing.T) {
 		{name: "151: a password where there should be none", change: on(func(a *state.Auth) { a.Passwords["app"] = state.PasswordOtherKind }), want: "add user app anew: how it comes in is not known"},
 		{name: "151: one that was not tried yet, with authentication on", change: on(func(a *state.Auth) { a.Passwords["app"] = state.PasswordUnknown })},
 		{name: "150: one that nobody can try, before it is on", change: on(func(a *state.Auth) { off(a); a.Passwords["app"] = state.PasswordUnknown }), want: "add user app anew"},
+		{name: "549: by a password", change: with(empty(nil), says(byPassword)), want: "add user root: quorate comes in as user root, with the password in the Secret root"},
+		{name: "549: which nobody can try, before it is on", change: with(says(byPassword), hasUsers(byPassword, func(a *state.Auth) { off(a); a.Passwords["root"] = state.PasswordUnknown })), want: "add user root anew: quorate comes in as user root, with the password in the Secret root"},
+		{name: "549: which was given", change: with(says(byPassword), hasUsers(byPassword, off)), want: "enable authentication"},
+		{name: "549: another password in the Secret", change: with(says(byPassword), hasUsers(byPassword, func(a *state.Auth) { a.Passwords["root"] = state.PasswordWrong })), want: "set the password of user root: quorate comes in as user root, with the password in the Secret root"},
+		{name: "549: one that was not tried yet, with authentication on", change: with(says(byPassword), hasUsers(byPassword, func(a *state.Auth) { a.Passwords["root"] = state.PasswordUnknown }))},
+		{name: "549: none that can be read, and nobody comes before root", change: with(empty(noRoot), says(byPassword))},
+		{name: "549: none that can be read, once authentication is on", change: with(says(byPassword), hasUsers(byPassword, func(a *state.Auth) { noRoot(a); a.Users["app"] = nil })), want: "give user app role rw"},
+		{name: "549: whatever is known of a password, where a certificate lets quorate in", change: on(func(a *state.Auth) { a.Passwords["root"] = state.PasswordWrong })},
 		{name: "543: what Git does not list is left", change: on(other)},
 		{name: "543: unless it prunes", change: with(on(other), says(pruned)), want: "delete user alice: Git does not list it, and spec.auth.prune is true"},
 		{name: "150: not in the midst of a rollout", change: with(on(off), commit(newVersion), begun, rolled(newVersion, 2))},

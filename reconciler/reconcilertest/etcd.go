@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/reconciler/grants"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
 )
 
 // FakeEtcd is Etcd without a network: members that run what their pods say.
@@ -144,14 +145,33 @@ func (e *FakeEtcd) SnapshotCount(_ context.Context, _ string, member etcd.Endpoi
 	return e.Saved[member.Member], nil
 }
 
+// letIn is etcd's refusal of one who comes in by a password and has none that is right.
+func (e *FakeEtcd) letIn(ctx context.Context, members []etcd.Endpoint) error {
+	if !e.Users.Enabled || members[0].Login == nil {
+		return nil
+	}
+	passwords, err := members[0].Login(ctx)
+	if err == nil && !slices.Contains(passwords, e.Passwords[schema.AuthRoot]) {
+		err = etcd.ErrNoPassword
+	}
+	return err
+}
+
 // Auth tells of users and roles as etcd does: of passwords only while authentication is on.
-func (e *FakeEtcd) Auth(_ context.Context, _ string, _ []etcd.Endpoint, q etcd.AuthQuestion) state.Auth {
+func (e *FakeEtcd) Auth(ctx context.Context, _ string, members []etcd.Endpoint, q etcd.AuthQuestion) state.Auth {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.Questions++
+	if err := e.letIn(ctx, members); err != nil {
+		return state.Auth{At: time.Now(), Problem: err.Error()}
+	}
 	found := e.Users
 	found.At, found.NoSecret, found.Passwords = time.Now(), q.Unread, map[string]state.PasswordState{}
-	for _, user := range q.Users {
+	users := q.Users
+	if _, has := q.Passwords[schema.AuthRoot]; has {
+		users = append(slices.Clone(users), schema.AuthRoot)
+	}
+	for _, user := range users {
 		has, known := e.Passwords[user]
 		switch wanted := q.Passwords[user]; {
 		case !known:
@@ -167,11 +187,11 @@ func (e *FakeEtcd) Auth(_ context.Context, _ string, _ []etcd.Endpoint, q etcd.A
 }
 
 // ChangeAuth changes users and roles.
-func (e *FakeEtcd) ChangeAuth(_ context.Context, _ string, _ []etcd.Endpoint, work etcd.AuthWork) error {
+func (e *FakeEtcd) ChangeAuth(ctx context.Context, _ string, members []etcd.Endpoint, work etcd.AuthWork) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.Refuse != nil {
-		return e.Refuse
+	if err := errors.Join(e.Refuse, e.letIn(ctx, members)); err != nil {
+		return err
 	}
 	e.Users = *grants.After(&e.Users, work.AuthChange)
 	if work.Op == state.AddUser || work.Op == state.RenewUser || work.Op == state.SetPassword {

@@ -55,7 +55,7 @@ func (s *Scheduler) startJob(ctx context.Context, q desired.Backup, k *kept, fro
 		return err
 	}
 	job := jobs.RenderBackup(jobs.Job{Name: name, For: q, Owner: ownerReference(k)}, jobs.Backup{
-		From: from.target, TLSSecret: from.tlsSecret, To: to, URL: begun.URL, Manifest: manifestFor(q, from, k),
+		From: from.target, TLSSecret: from.tlsSecret, RootSecret: from.rootSecret, To: to, URL: begun.URL, Manifest: manifestFor(q, from, k),
 		Image: s.Options.Render.GuardImage, Bandwidth: s.Slots.Share(), Stall: s.Stores.Calls.StallTime(),
 		Tells: s.Stores.Keys.Own() != nil,
 	})

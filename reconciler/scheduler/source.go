@@ -28,7 +28,9 @@ type source struct {
 	target   etcd.Target
 	// tlsSecret is the Secret with the certificates for target, if any.
 	tlsSecret string
-	member    state.Member
+	// rootSecret is the Secret with the passwords of user root, where there may be one.
+	rootSecret string
+	member     state.Member
 	// name and version for the URL of the object.
 	name, version string
 }
@@ -76,6 +78,8 @@ func (s *Scheduler) findSource(ctx context.Context, q desired.Backup) (from sour
 	}
 	if member.TLS != nil {
 		from.tlsSecret = naming.TLSSecrets(v.Certified()).Client
+	} else if c.Spec.Auth != nil {
+		from.rootSecret = schema.RootSecret(c.Metadata.Name)
 	}
 	return from, "", nil
 }

@@ -67,10 +67,10 @@ spec:
 	p.awaitResolved("QuorateDrift")
 
 	// 173, 174, 255: a store that accepts and says nothing.
-	door.leadTo(t, w.silence())
+	door.leadTo(w.silence())
 	p.awaitFiring("QuorateBackupOverdue")
 	w.runbook("QuorateBackupOverdue")
-	door.leadTo(t, store.Host)
+	door.leadTo(store.Host)
 	p.awaitResolved("QuorateBackupOverdue")
 
 	// 76, 255: a node stops. No further member may be lost.

@@ -131,7 +131,7 @@ func (o *operated) replace(ctx context.Context) {
 		}
 		return
 	}
-	o.door.leadTo(o.w.T, hostOf(next.Config))
+	o.door.leadTo(hostOf(next.Config))
 	o.api.Close()
 	o.api = next
 	o.replaced++

@@ -117,6 +117,77 @@ func TestUsers(t *testing.T) {
 	}
 }
 
+// TestUsersWithoutTLS has everybody come in by a password, quorate too: it takes up another one of
+// user root, also where the Secret is gone after it, scales, upgrades, backs up, and
+// restores the cluster with authentication on, under the load of a user (549, 550).
+func TestUsersWithoutTLS(t *testing.T) {
+	takesLong(t)
+	t.Parallel()
+	w := newWorld(t, "plain")
+	byPassword := func(enabled bool) string {
+		return fmt.Sprintf("{enabled: %t, rootPasswordSecret: {name: root-etcd}, roles: [{name: lab, permissions: [{access: ReadWrite, prefix: lab/}]}], users: [{name: writer, roles: [lab], passwordSecret: {name: writer-etcd}}]}", enabled)
+	}
+	want := spec{version: "3.6.16", replicas: 3, tls: "Disabled", backup: "Required"}
+	w.create(want)
+	w.setPassword("writer-etcd", "password", "w-first")
+	from := w.daemon.Log.Mark()
+	want.more = "  auth: " + byPassword(true) + "\n"
+	w.commit("Enable authentication", want)
+	w.awaitHold("Refused", holdLimit, "the password of user root cannot be read, and authentication stays off")
+	w.setPassword("root-etcd", "password", "r-first")
+	w.awaitDone(holdLimit)
+	w.expectOrder(from, "add user root", "give user root role root", "add user writer", "enable authentication")
+	w.expectUser("", "", "lab/probe", false, false)
+	w.expectUser("root", "r-first", "elsewhere", true, true)
+	client, err := w.cluster.DialAs(t.Context(), w.namespace, name, "writer", "w-first")
+	w.must(err)
+	writer := lab.StartWriter(client, lab.WriterOptions{Prefix: "lab/load/", Pace: 50 * time.Millisecond, Limit: 40 * time.Minute})
+	t.Cleanup(writer.Close)
+
+	w.mark = w.daemon.Log.Mark()
+	w.setPassword("root-etcd", "password", "r-second")
+	w.await("the new password to be set", holdLimit, lab.Done("set the password of user root"))
+	w.expectUser("root", "r-second", "elsewhere", true, true)
+	w.expectUser("root", "r-first", "elsewhere", false, false)
+
+	// What quorate keeps lets it in where the Secret is gone, and another quorate as well.
+	w.must(w.cluster.Client.CoreV1().Secrets(w.namespace).Delete(t.Context(), "root-etcd", metav1.DeleteOptions{}))
+	w.must(w.daemon.Stop())
+	w.mark = w.daemon.Log.Mark()
+	w.must(w.daemon.Start())
+	w.awaitHold("Refused", holdLimit, "the password of user root cannot be read")
+	want.version, want.replicas = "3.7.3", 4
+	w.commit("Upgrade and grow", want)
+	w.awaitHold("Refused", changeLimit, "the password of user root cannot be read")
+	w.expectVersion(4, "3.7.3")
+	w.setPassword("root-etcd", "password", "r-third")
+	w.await("the new password to be set", holdLimit, lab.Done("set the password of user root"))
+	want.replicas = 3
+	w.apply("Shrink", want)
+	w.expectVersion(3, "3.7.3")
+	w.finishLoad(writer)
+
+	// Restored from the backup before the deletion, with its users and the password of root.
+	deleted := want
+	deleted.state = "Deleted"
+	restore := strings.TrimSuffix(w.restoreFile("{clusterName: orders}", want), "}\n") + ", auth: " + byPassword(true) + "}\n"
+	w.commitFiles("Delete it, and restore it in its place", map[string]string{file: w.text(deleted), "clusters/restore.yaml": restore})
+	w.awaitIdle(want.version, 2*rollLimit)
+	w.expectUser("writer", "w-first", "lab/probe", true, true)
+	w.expectUser("root", "r-third", "elsewhere", true, true)
+	want.more, want.backup = "  auth: {enabled: false}\n", "Skip"
+	w.commitFiles("Disable authentication", map[string]string{file: w.text(want), "clusters/restore.yaml": ""})
+	w.awaitDone(holdLimit)
+	w.expectUser("", "", "elsewhere", true, true)
+	for _, l := range w.daemon.Log.Lines(0) {
+		for _, secret := range []string{"w-first", "r-first", "r-second", "r-third"} {
+			if strings.Contains(l.Raw, secret) {
+				t.Errorf("a password is in the log: %s", l.Raw)
+			}
+		}
+	}
+}
+
 // setPassword writes a Secret that quorate may use for users.
 func (w *world) setPassword(secret, key, password string) {
 	w.Helper()

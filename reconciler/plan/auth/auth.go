@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
 )
 
@@ -121,7 +122,7 @@ func due(s *situation.Situation) verdict.Verdict {
 	case len(changes) > 0 && changes[0].Op == state.EnableAuth:
 		return enable(s, changes[0])
 	case len(changes) > 0:
-		return verdict.Do(action.ChangeAuth{AuthChange: changes[0]}, reason(changes[0]))
+		return verdict.Do(action.ChangeAuth{AuthChange: changes[0]}, reason(s, changes[0]))
 	case len(a.NoSecret) > 0:
 		user := slices.Sorted(maps.Keys(a.NoSecret))[0]
 		later := ""
@@ -131,7 +132,7 @@ func due(s *situation.Situation) verdict.Verdict {
 		return verdict.Refuse(fmt.Sprintf("the password of user %s cannot be read%s", user, later), a.NoSecret[user]).Again(verdict.Later)
 	case s.Git.Spec.AuthEnabled() && !a.Enabled: // and with access it would be enabled above
 		return verdict.Refuse("authentication stays off, because quorate would lock itself out: "+a.NoAccess,
-			"give the members a client certificate for quorate whose common name is root, or write enabled: false").Again(verdict.Later)
+			"give the members a client certificate for quorate whose common name is root, or, without TLS, name spec.auth.rootPasswordSecret; or write enabled: false").Again(verdict.Later)
 	}
 	return verdict.Pass()
 }
@@ -156,7 +157,10 @@ func enable(s *situation.Situation, c state.AuthChange) verdict.Verdict {
 }
 
 // reason is why a change is made.
-func reason(c state.AuthChange) string {
+func reason(s *situation.Situation, c state.AuthChange) string {
+	if c.User == schema.AuthRoot && s.Git.Spec.Auth.RootPasswordSecret.Name != "" {
+		return "quorate comes in as user root, with the password in the Secret " + s.Git.Spec.Auth.RootPasswordSecret.Name
+	}
 	switch c.Op {
 	case state.RevokePermission, state.RevokeRole:
 		return "Git does not say so"

@@ -39,8 +39,12 @@ type world struct {
 	want *schema.AuthSpec
 	// secrets are the passwords that can be read, by user.
 	secrets map[string]string
-	// name is the common name of quorate's certificate.
+	// name is the common name of quorate's certificate, "" where it comes in by a password; kept are
+	// the passwords that it keeps then.
 	name string
+	kept []string
+	// keeps is what a mutant of the executor keeps before etcd is asked; nil for quorate's own way.
+	keeps func(now string, before []string) []string
 
 	// known is what the process that runs knows of passwords.
 	known map[string]string
@@ -58,8 +62,36 @@ func (w *world) root() bool {
 	if !w.on {
 		return true
 	}
-	u := w.users[w.name]
-	return u != nil && slices.Contains(u.roles, "root")
+	if w.name != "" {
+		u := w.users[w.name]
+		return u != nil && slices.Contains(u.roles, "root")
+	}
+	u := w.users["root"]
+	return u != nil && slices.Contains(u.roles, "root") && u.password != "" && slices.Contains(append([]string{w.secrets["root"]}, w.kept...), u.password)
+}
+
+// keep is one call to the API server, by which root's passwords are kept.
+func (w *world) keep(what string, all []string) bool {
+	return w.call(what, func() string { w.kept = all; return "" })
+}
+
+// doRoot executes a change that root's password is part of, as the executor does.
+func (w *world) doRoot(c state.AuthChange) {
+	password := w.secrets["root"]
+	kept := append([]string{password}, slices.DeleteFunc(slices.Clone(w.kept), func(p string) bool { return p == password })...)
+	if w.keeps != nil {
+		kept = w.keeps(password, w.kept)
+	}
+	if !w.keep("keep root's password", kept) {
+		return
+	}
+	if c.Op == state.EnableAuth && w.known["root"] != password {
+		return // it is given first
+	}
+	w.do(c)
+	if !w.killed && (c.Op == state.EnableAuth || c.Op == state.SetPassword) {
+		w.keep("keep that alone", []string{password})
+	}
 }
 
 // call makes one call, unless quorate is dead. etcd refuses it to who is not root.
@@ -74,7 +106,7 @@ func (w *world) call(what string, do func() string) bool {
 	}
 	w.said = append(w.said, what)
 	refused := ""
-	if !w.root() {
+	if !w.root() && !strings.HasPrefix(what, "keep ") {
 		refused = "permission denied"
 	} else {
 		refused = do()
@@ -190,7 +222,18 @@ func (w *world) look() *state.Auth {
 	if !w.root() {
 		a.Problem = "permission denied"
 	}
-	if w.name != "root" {
+	if w.name == "" {
+		has, password := w.users["root"], w.secrets["root"]
+		switch known, set := w.known["root"]; {
+		case password == "":
+			a.NoSecret["root"] = "make it"
+		case has == nil:
+		case w.on && (has.password != password || !slices.Equal(w.kept, []string{password})):
+			a.Passwords["root"] = state.PasswordWrong
+		case w.on, set && known == password:
+			a.Passwords["root"] = state.PasswordRight
+		}
+	} else if w.name != "root" {
 		a.NoAccess = "its certificate is that of " + w.name
 	}
 	listed := map[string]bool{"root": true}
@@ -256,7 +299,10 @@ func (w *world) pass(decide rules) (acted bool) {
 		return false
 	}
 	change, ok := v.Step.Action.(action.ChangeAuth)
-	if ok {
+	switch {
+	case ok && w.name == "" && (change.User == "root" && change.Op != state.GrantRole || change.Op == state.EnableAuth):
+		w.doRoot(change.AuthChange)
+	case ok:
 		w.do(change.AuthChange)
 	}
 	return ok
@@ -269,6 +315,11 @@ func (w *world) run(decide rules) {
 		if w.killed {
 			w.killed, w.left, w.known = false, -1, map[string]string{}
 			acted = true
+			if w.name == "" {
+				// The Secret changes in the midst of it, too.
+				w.secrets["root"] += "'"
+				w.judge("another password in the Secret")
+			}
 		}
 		if w.broken != "" || !acted {
 			return
@@ -293,8 +344,8 @@ func files() []*schema.AuthSpec {
 
 // play lets commits, rotations and people have their way, with quorate killed at one call, and
 // returns what broke.
-func play(decide rules, name string, others bool, dies int, after bool) (broken string, calls int) {
-	w := &world{store: store{roles: map[string]map[[2]string]string{}, users: map[string]*account{}}, secrets: map[string]string{"reports": "1", "admin": "2"}, name: name, known: map[string]string{}, left: dies, after: after}
+func play(decide rules, keeps func(string, []string) []string, name string, others bool, dies int, after bool) (broken string, calls int) {
+	w := &world{store: store{roles: map[string]map[[2]string]string{}, users: map[string]*account{}}, secrets: map[string]string{"reports": "1", "admin": "2"}, name: name, known: map[string]string{}, left: dies, after: after, keeps: keeps}
 	if others {
 		w.users["alice"], w.users["app"] = &account{password: "x"}, &account{password: "y", roles: []string{"old"}}
 		w.roles["old"] = map[[2]string]string{{"/x", ""}: "READ"}
@@ -302,16 +353,20 @@ func play(decide rules, name string, others bool, dies int, after bool) (broken 
 	for i, want := range files() {
 		w.want = want
 		w.secrets["reports"] = fmt.Sprint(i)
-		for _, u := range want.Users {
+		if name == "" {
+			w.byPassword(i)
+			w.judge("another file")
+		}
+		for _, u := range w.want.Users {
 			if u.PasswordSecret.Name == "" {
 				delete(w.secrets, u.Name)
 			}
 		}
 		w.run(decide)
-		if w.broken == "" && name == "root" && w.on != *want.Enabled {
+		if w.broken == "" && name != "quorate" && w.on != *want.Enabled {
 			w.broken = fmt.Sprintf("file %d asks for authentication %t, and it is %t", i, *want.Enabled, w.on)
 		}
-		if w.broken == "" && *want.Enabled && name == "root" {
+		if w.broken == "" && *want.Enabled && name != "quorate" {
 			w.broken = w.differs()
 		}
 		if w.broken != "" {
@@ -321,8 +376,26 @@ func play(decide rules, name string, others bool, dies int, after bool) (broken 
 	return "", len(w.said)
 }
 
+// byPassword has everybody come in by a password: root by another one with each file, of which one
+// cannot be read.
+func (w *world) byPassword(i int) {
+	want := *w.want
+	want.RootPasswordSecret.Name = "root"
+	want.Users = slices.Clone(want.Users)
+	for j := range want.Users {
+		want.Users[j].PasswordSecret.Name = "s"
+	}
+	w.want, w.secrets["app"], w.secrets["root"] = &want, "3", fmt.Sprintf("root %d", i)
+	if i == 1 {
+		w.secrets["root"] = ""
+	}
+}
+
 // differs tells what is not as the file says, at rest.
 func (w *world) differs() string {
+	if w.name == "" && w.secrets["root"] != "" && (w.users["root"].password != w.secrets["root"] || !slices.Equal(w.kept, []string{w.secrets["root"]})) {
+		return fmt.Sprintf("user root is %+v, and %q are kept", w.users["root"], w.kept)
+	}
 	for _, u := range w.want.Users {
 		has := w.users[u.Name]
 		if has == nil || has.password != w.secrets[u.Name] || !sameNames(has.roles, u.Roles) {
@@ -348,14 +421,14 @@ func sameNames(a, b []string) bool {
 }
 
 // everyHistory plays all histories, and returns the first thing that broke.
-func everyHistory(decide rules) (broken string, histories int) {
-	for _, name := range []string{"root", "quorate"} {
+func everyHistory(decide rules, keeps func(string, []string) []string) (broken string, histories int) {
+	for _, name := range []string{"root", "quorate", ""} {
 		for _, others := range []bool{false, true} {
 			for _, after := range []bool{false, true} {
-				broken, calls := play(decide, name, others, -1, after)
+				broken, calls := play(decide, keeps, name, others, -1, after)
 				histories++
 				for dies := 1; broken == "" && dies <= calls; dies++ {
-					broken, _ = play(decide, name, others, dies, after)
+					broken, _ = play(decide, keeps, name, others, dies, after)
 					histories++
 				}
 				if broken != "" {
@@ -369,7 +442,7 @@ func everyHistory(decide rules) (broken string, histories int) {
 
 // I29, 542: at any kill, quorate is let in, and the end is what Git says.
 func TestQuorateNeverLocksItselfOut542(t *testing.T) {
-	broken, histories := everyHistory(allRules)
+	broken, histories := everyHistory(allRules, nil)
 	if broken != "" {
 		t.Error(broken)
 	}
@@ -409,8 +482,22 @@ func TestMutantsOfAuthAreCaught(t *testing.T) {
 		}, "asks for authentication false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if broken, _ := everyHistory(c.rules); !strings.Contains(broken, c.want) {
+			if broken, _ := everyHistory(c.rules, nil); !strings.Contains(broken, c.want) {
 				t.Errorf("what broke is %q, want %q", broken, c.want)
+			}
+		})
+	}
+}
+
+// 549: what is kept of root's passwords before etcd is asked decides whether quorate is let in.
+func TestMutantsOfKeepingAreCaught(t *testing.T) {
+	for name, keeps := range map[string]func(now string, before []string) []string{
+		"nothing before":           func(_ string, before []string) []string { return before },
+		"the new one alone before": func(now string, _ []string) []string { return []string{now} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if broken, _ := everyHistory(allRules, keeps); !strings.Contains(broken, "I29") {
+				t.Errorf("what broke is %q", broken)
 			}
 		})
 	}

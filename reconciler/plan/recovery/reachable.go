@@ -64,7 +64,7 @@ func Unreachable(s *situation.Situation, ready, members int, denied bool) verdic
 		"the members serve meanwhile: neither delete nor recover anything"
 	if denied {
 		message = fmt.Sprintf("the members answer quorate only as a user of etcd, and the cluster has a quorum: %d of %d pods are ready", ready, members)
-		do = "authentication was switched on in etcd, and quorate is not let in as user root: give that user the role root, and quorate a client certificate with the common name root, or switch authentication off again with `etcdctl auth disable`; " +
+		do = "authentication was switched on in etcd, and quorate is not let in as user root: give that user the role root, and quorate a client certificate with the common name root, or, with tls.mode Disabled, put the password that root has into the Secret of spec.auth.rootPasswordSecret; or switch authentication off again with `etcdctl auth disable`; " +
 			"neither delete nor recover anything"
 	}
 	return verdict.Verdict{Hold: &decision.Hold{
