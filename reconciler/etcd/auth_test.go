@@ -604,6 +604,12 @@ func (w *authWorld) promoted(peer, id string) error {
 	initial := append(slices.Clone(w.Initial), naming.Member(orders.Metadata.Name, 3)+"="+peer)
 	w.dial(w.Add(orders, 3, peer, "--initial-cluster="+strings.Join(initial, ","), "--initial-cluster-state=existing"))
 	defer func() { w.endpoints = w.endpoints[:3] }()
+	w.endpoints[3].Login = w.endpoints[0].Login
+	// A learner gives nobody a token, and may want one (3.7).
+	w.await("the learner to tell how it is", func(r state.Round) bool {
+		i := slices.IndexFunc(r.Members, func(m state.Member) bool { return m.ID == id })
+		return i >= 0 && r.Members[i].Version != "" && r.Members[i].Learner
+	})
 	follower := w.followerFirst()
 	err := ErrLearnerNotReady
 	for tries := 0; errors.Is(err, ErrLearnerNotReady) && tries < 100; tries++ {

@@ -88,6 +88,7 @@ type Conn struct {
 	// member is the name of the member, or the host of one whose name is not known.
 	member, incarnation string
 	etcd                *clientv3.Client
+	login               *login
 	http                *http.Client
 	versionURL          string
 	// margin is by how many bytes a snapshot may be larger than twice the database.
@@ -111,8 +112,10 @@ func Dial(e Endpoint) (*Conn, error) {
 		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 		MinConnectTimeout: askTimeout,
 	}), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
+	var in *login
 	if e.Login != nil {
-		options = append(options, (&login{passwords: e.Login}).interceptors()...)
+		in = &login{passwords: e.Login}
+		options = append(options, in.interceptors()...)
 	}
 	base := scheme + "://" + net.JoinHostPort(e.Host, strconv.Itoa(naming.ClientPort))
 	c, err := clientv3.New(clientv3.Config{
@@ -129,7 +132,7 @@ func Dial(e Endpoint) (*Conn, error) {
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 	}
 	return &Conn{
-		member: cmp.Or(e.Member, e.Host), incarnation: e.Incarnation, etcd: c, versionURL: base + "/version",
+		member: cmp.Or(e.Member, e.Host), incarnation: e.Incarnation, etcd: c, login: in, versionURL: base + "/version",
 		http: &http.Client{Transport: transport, Timeout: askTimeout}, margin: snapshotMargin,
 	}, nil
 }
@@ -173,7 +176,22 @@ func (c *Client) client(cluster string, e Endpoint) (*Conn, error) {
 		return nil, err
 	}
 	kept[e.Member] = m
+	if m.login != nil {
+		m.login.others = func() []*Conn { return c.others(cluster, m) }
+	}
 	return m, nil
+}
+
+// others are the connections to the other members of a cluster.
+func (c *Client) others(cluster string, than *Conn) (all []*Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.clusters[cluster] {
+		if m != than {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 // answer is what one member reports about itself.

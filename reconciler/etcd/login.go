@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +23,8 @@ const refusedFor = 10 * time.Second
 // authentication is off.
 type login struct {
 	passwords func(context.Context) ([]Password, error)
+	// others are connections to the other members: a learner takes tokens, and gives none.
+	others func() []*Conn
 
 	mu    sync.Mutex
 	token string
@@ -99,6 +102,25 @@ func (l *login) renew(ctx context.Context, conn *grpc.ClientConn, old string) (s
 	if l.refused != nil && time.Since(l.at) < refusedFor {
 		return "", l.refused
 	}
+	token, err := l.authenticate(ctx, conn)
+	if err != nil && strings.Contains(err.Error(), "rpc not supported for learner") && l.others != nil {
+		for _, o := range l.others() {
+			if token, err = l.authenticate(ctx, o.etcd.ActiveConnection()); err == nil {
+				break
+			}
+		}
+	}
+	switch {
+	case err == nil:
+		l.token, l.refused = token, nil
+	case errors.Is(err, ErrNoPassword):
+		l.refused, l.at = err, time.Now()
+	}
+	return token, err
+}
+
+// authenticate gets a token through a connection, "" while authentication is off.
+func (l *login) authenticate(ctx context.Context, conn *grpc.ClientConn) (string, error) {
 	passwords, err := l.passwords(ctx)
 	if err != nil {
 		return "", err
@@ -108,19 +130,17 @@ func (l *login) renew(ctx context.Context, conn *grpc.ClientConn, old string) (s
 		answer, err := auth.Authenticate(ctx, &pb.AuthenticateRequest{Name: rootUser, Password: string(p)})
 		switch err = rpctypes.Error(err); {
 		case err == nil:
-			l.token, l.refused = answer.Token, nil
-			return l.token, nil
+			return answer.Token, nil
 		case errors.Is(err, rpctypes.ErrAuthNotEnabled):
-			l.token = ""
 			return "", nil
 		case !errors.Is(err, rpctypes.ErrAuthFailed) && !hasNone(err):
 			return "", plainError(err)
 		}
 	}
-	if l.refused, l.at = ErrNoPassword, time.Now(); len(passwords) > 0 {
-		l.refused = fmt.Errorf("%w, of %d", ErrNoPassword, len(passwords))
+	if len(passwords) == 0 {
+		return "", ErrNoPassword
 	}
-	return "", l.refused
+	return "", fmt.Errorf("%w, of %d", ErrNoPassword, len(passwords))
 }
 
 // ErrNoPassword says that quorate has no password that lets it in as user root.

@@ -136,7 +136,7 @@ func TestUsersWithoutTLS(t *testing.T) {
 	w.awaitHold("Refused", holdLimit, "the password of user root cannot be read, and authentication stays off")
 	w.setPassword("root-etcd", "password", "r-first")
 	w.awaitDone(holdLimit)
-	w.expectOrder(from, "add user root", "give user root role root", "add user writer", "enable authentication")
+	w.expectOrder(from, "add user root", "give user root role root", "add role lab", "add user writer", "enable authentication")
 	w.expectUser("", "", "lab/probe", false, false)
 	w.expectUser("root", "r-first", "elsewhere", true, true)
 	client, err := w.cluster.DialAs(t.Context(), w.namespace, name, "writer", "w-first")
