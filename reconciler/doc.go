@@ -19,13 +19,15 @@
 //
 //	desired      what one commit wants of clusters, backups and restores
 //	observe      Kubernetes and etcd → a View
+//	modes        which form of spec.tls counts while its mode changes
 //	state        the words of the planner: Desired and Observed as plain values
 //	plan         the rules in one table, and the forecast;
 //	             plan/situation: the questions that the rules ask about one cluster;
 //	             plan/verdict: what one rule says; plan/volumes: the rules about volumes;
 //	             plan/recovery: the rules about a cluster without a quorum;
 //	             plan/certificates: those about certificates, and plan/trust: which authorities
-//	             members are to trust, and how far a change of them is;
+//	             members are to trust, and how far a change of them is; plan/transport: whether
+//	             members are reached over plain text, TLS or both, and how far a change of that is;
 //	             plan/objects: the rules about objects that others, or admission, change;
 //	             plan/auth: the rules about users and roles; plan/logs: the one about members' logs;
 //	             plan/times: the rule about times that lie ahead of the clock;

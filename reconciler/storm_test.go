@@ -288,6 +288,7 @@ func anyAction(w *reconcilertest.World) map[string]action.Action {
 		action.BeginRestore{Restore: "back", Member: "orders-0", Version: "3.6.16", InPlace: true},
 		action.CreateVolume{Member: "orders-0", Claim: "data-orders-0"},
 		action.EndRestore{Restore: "back"},
+		action.MoveMember{Member: "orders-0", MemberID: "a0", URLs: []string{"https://orders-0.orders-peers.shop.svc:2380"}},
 		action.ChangeAuth{AuthChange: state.AuthChange{Op: state.AddUser, User: "app"}},
 		action.NoteTimes{Seen: []state.Seen{{What: "pod orders-1 (created)", Stamp: time.Now().AddDate(1, 0, 0)}}},
 		action.RecordApplied{SpecHash: v.Desired.SpecHash, Version: "3.6.16", Commit: "0a1b2c3"},

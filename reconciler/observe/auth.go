@@ -6,14 +6,13 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/grants"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/passwords"
+	"github.com/quorate/quorate/reconciler/pods"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
@@ -150,16 +149,9 @@ func noAccess(g gathered) string {
 		return fmt.Sprintf("the certificate in the Secret %s has the common name %q, and etcd lets in as root who has the common name root", secret.Name, name)
 	}
 	for _, p := range g.pods {
-		if !asksForCertificates(p) {
+		if !pods.AsksForCertificates(p) {
 			return "the pod " + p.Name + " runs etcd without --client-cert-auth=true, so that it goes by no common name"
 		}
 	}
 	return ""
-}
-
-// asksForCertificates reports whether the etcd of a pod knows clients by their certificates.
-func asksForCertificates(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool {
-		return c.Name == naming.ContainerEtcd && slices.Contains(c.Args, "--client-cert-auth=true")
-	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/modes"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/pods"
 	"github.com/quorate/quorate/reconciler/record"
@@ -25,10 +26,10 @@ import (
 // an equal view, and the memos only save work.
 func (o *Observer) describe(g gathered) (*View, error) {
 	v := &View{Cluster: g.cluster, modes: g.modes, Set: g.set, Endpoints: g.endpoints, gathered: g}
-	v.Observed.Transport = g.modes.is
+	v.Observed.Transport = g.modes.Is
 	v.describeRecord(g.parsed, g.unreadable)
 	v.describeLeftovers(g.made)
-	v.describeCertificates(o.checkCertificates(g.modes.of(g.cluster), g.secrets, g.made))
+	v.describeCertificates(o.checkCertificates(g.modes.Certify(g.cluster), g.secrets, g.made))
 	v.describeSet(g)
 	v.describeTrust(g)
 	v.describeBundles(g)
@@ -61,7 +62,7 @@ func (v *View) describeRecord(rec *record.Record, unreadable error) {
 // describeDesired is what the planner gets of the file.
 func (o *Observer) describeDesired(v *View) state.Desired {
 	c := v.Cluster
-	c.Spec.TLS = v.modes.git
+	c.Spec.TLS = v.modes.Git
 	d := state.Desired{
 		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Commit: c.Commit, Owner: o.Options.Owner,
 		Spec: c.Spec, SpecHash: schema.SpecHash(c.Spec), Template: v.Manifests.TemplateHash, Trust: v.mounts,
@@ -162,7 +163,7 @@ func GuardImage(set *appsv1.StatefulSet) string {
 }
 
 // endpointsOf lists the members that have an address. cluster is in the mode of its certificates.
-func (o *Observer) endpointsOf(m modes, cluster desired.Cluster, live liveCluster) []etcd.Endpoint {
+func (o *Observer) endpointsOf(m modes.Modes, cluster desired.Cluster, live liveCluster) []etcd.Endpoint {
 	if len(cluster.Problems) > 0 {
 		return nil
 	}
@@ -170,7 +171,7 @@ func (o *Observer) endpointsOf(m modes, cluster desired.Cluster, live liveCluste
 	secret := live.secrets[naming.TLSSecrets(c).Client]
 	var endpoints []etcd.Endpoint
 	for _, p := range live.pods {
-		secured := m.secured(p, c)
+		secured := m.Secured(p, c)
 		if p.Status.PodIP == "" || p.DeletionTimestamp != nil || secured && secret == nil {
 			continue
 		}

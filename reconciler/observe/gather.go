@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/kube"
+	"github.com/quorate/quorate/reconciler/modes"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
@@ -25,7 +26,7 @@ import (
 type gathered struct {
 	// wish is the cluster as Git has it, and cluster as its members are, by its modes.
 	wish, cluster desired.Cluster
-	modes         modes
+	modes         modes.Modes
 	liveCluster
 	// parsed is the record; nil where there is none, or where unreadable tells why it
 	// cannot be read: such a one leads nowhere.
@@ -80,21 +81,21 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, e
 		}
 	}
 	g.wish, g.restore = deletedFirst(c.Identified(), g.liveCluster), c.Restore
-	g.modes, g.cluster = modesOf(g.wish, g.set, g.pods)
+	g.modes, g.cluster = modes.Of(g.wish, g.set, g.pods)
 	if g.record == nil {
 		if g.foreign, err = o.findForeign(ctx, c); err != nil {
 			return g, err
 		}
 	}
 	g.made = g.secrets
-	if g.secrets, err = o.secretsOf(ctx, g.modes.of(g.cluster), g.secrets); err != nil {
+	if g.secrets, err = o.secretsOf(ctx, g.modes.Certify(g.cluster), g.secrets); err != nil {
 		return g, err
 	}
 	if err := o.gatherAround(ctx, &g); err != nil {
 		return g, err
 	}
 	g.chosen = o.chosenBackup(ctx, c, g.parsed)
-	g.endpoints = o.endpointsOf(g.modes, g.modes.of(g.cluster), g.liveCluster)
+	g.endpoints = o.endpointsOf(g.modes, g.modes.Certify(g.cluster), g.liveCluster)
 	if g.rigid, err = o.rigidClasses(ctx, g.parsed, g.cluster, g.claims); err != nil {
 		return g, err
 	}
@@ -154,7 +155,7 @@ func (o *Observer) gatherLive(ctx context.Context, g gathered, kind, name string
 		return g, fmt.Errorf("read %s %s: %w", kind, name, err)
 	}
 	g.liveCluster = live
-	g.modes, g.cluster = modesOf(g.wish, g.set, g.pods)
+	g.modes, g.cluster = modes.Of(g.wish, g.set, g.pods)
 	if g.kubelets, err = o.reportingNodes(ctx, g); err != nil {
 		return g, err
 	}

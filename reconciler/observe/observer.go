@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/memo"
+	"github.com/quorate/quorate/reconciler/modes"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -157,8 +158,8 @@ func (o *Observer) Reach(ctx context.Context, c desired.Cluster) (*View, error) 
 	if g.liveCluster, err = o.Cache.read(g.wish); err != nil {
 		return nil, err
 	}
-	g.modes, g.cluster = modesOf(g.wish, g.set, g.pods)
-	certified := g.modes.of(g.cluster)
+	g.modes, g.cluster = modes.Of(g.wish, g.set, g.pods)
+	certified := g.modes.Certify(g.cluster)
 	if g.secrets, err = o.secretsOf(ctx, certified, g.secrets); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/modes"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
@@ -28,8 +29,8 @@ func Offline(options Options, now func() time.Time) *Observer {
 // Suppose is the view of a cluster that was not observed.
 func (o *Observer) Suppose(c desired.Cluster, s Supposition) (*View, error) {
 	v := &View{Set: s.Set, Record: s.Record, Observed: s.Observed}
-	v.modes, v.Cluster = modesOf(c.Identified(), s.Set, nil)
-	v.Observed.Transport = v.modes.is
+	v.modes, v.Cluster = modes.Of(c.Identified(), s.Set, nil)
+	v.Observed.Transport = v.modes.Is
 	if s.Record == nil && naming.ManagesTLS(c.EtcdCluster) {
 		v.describeCertificates(o.checkCertificates(v.Cluster, nil, nil))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/pods"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -80,12 +81,12 @@ func bundlesOf(c desired.Cluster, secrets, made map[string]*corev1.Secret) bundl
 // running are the bundles that members trust which run, or which the template starts. A pod that
 // mounts none trusts what its Secrets said when etcd was started: the ones of now, if they had reached
 // it by then, and otherwise the oldest that is kept.
-func running(t state.Trust, pods []*corev1.Pod) []string {
+func running(t state.Trust, all []*corev1.Pod) []string {
 	names := []string{t.Mounted}
-	for _, p := range pods {
+	for _, p := range all {
 		name := trustMounted(p.Spec.Volumes)
 		if name == "" {
-			if name = t.Wanted; len(t.Kept) > 0 && !startedAfter(p, t.SettlesAt()) {
+			if name = t.Wanted; len(t.Kept) > 0 && !pods.StartedAfter(p, t.SettlesAt()) {
 				name = t.Kept[0]
 			}
 		}
@@ -93,17 +94,6 @@ func running(t state.Trust, pods []*corev1.Pod) []string {
 	}
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
-}
-
-// startedAfter reports whether the etcd of a pod was started after a time. One that is not known to
-// run may have been started before.
-func startedAfter(p *corev1.Pod, at time.Time) bool {
-	for _, s := range p.Status.ContainerStatuses {
-		if s.Name == naming.ContainerEtcd && s.State.Running != nil {
-			return s.State.Running.StartedAt.After(at)
-		}
-	}
-	return false
 }
 
 // withTrust are the daemon's options, with what the template is to mount, and what members are to

@@ -12,11 +12,13 @@ import (
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/modes"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/transport"
 	"github.com/quorate/quorate/reconciler/plan/trust"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
 )
 
 // View is everything that one pass knows about one cluster: what the planner
@@ -38,7 +40,7 @@ type View struct {
 	Trust     trust.Aim
 	Transport transport.Aim
 	// modes are the forms of spec.tls that count.
-	modes modes
+	modes modes.Modes
 	// mounts is the Secret with what members trust that the template is to mount, of quorate's own
 	// authorities or of another issuer's; "" for none.
 	mounts string
@@ -53,6 +55,15 @@ type View struct {
 
 	// gathered is what it describes.
 	gathered gathered
+}
+
+// Certified is the cluster in the mode of its certificates, which members have besides plain text
+// while spec.tls.mode changes.
+func (v *View) Certified() schema.EtcdCluster {
+	if v.modes.Certified == "" {
+		return v.Cluster.EtcdCluster
+	}
+	return v.modes.Certify(v.Cluster).EtcdCluster
 }
 
 // ObjectName names an object of the cluster.

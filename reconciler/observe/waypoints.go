@@ -31,7 +31,7 @@ func (o *Observer) aim(v *View) error {
 	v.waypoints = nil
 	// A wait that a wrong clock has begun is as long here as it is for the planner.
 	settled, _ := clock.Settle(v.Observed, o.Now())
-	v.Trust = trust.Of(v.modes.git, settled, o.Now())
+	v.Trust = trust.Of(v.modes.Git, settled, o.Now())
 	v.Transport = transport.Of(v.asked(), settled, o.Now())
 	v.mounts = cmp.Or(v.Trust.Trust, settled.Certificates.Trust.Target(o.Now()))
 	if len(v.Cluster.Problems) == 0 {
@@ -56,7 +56,7 @@ func (o *Observer) aim(v *View) error {
 // asked is as much of what Git says as decides over what members are reached.
 func (v *View) asked() state.Desired {
 	d := state.Desired{Namespace: v.Cluster.Metadata.Namespace, Name: v.Cluster.Metadata.Name, Spec: v.Cluster.Spec}
-	d.Spec.TLS = v.modes.git
+	d.Spec.TLS = v.modes.Git
 	return d
 }
 
@@ -72,7 +72,7 @@ func (v *View) due() state.Waypoint {
 func (v *View) clusterAt(stop state.Waypoint) schema.EtcdCluster {
 	c := v.Cluster.EtcdCluster
 	if c.Spec.TLS.Mode = v.Transport.Template.Own; c.Spec.TLS.Mode == "" {
-		c.Spec.TLS.Mode = v.modes.git.Mode
+		c.Spec.TLS.Mode = v.modes.Git.Mode
 	}
 	if stop.Version != c.Spec.Version {
 		// The file's digest is that of its own version's image.

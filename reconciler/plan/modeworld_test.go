@@ -91,7 +91,9 @@ func (w *modeWorld) at(d state.Desired, o state.Observed, name string) []string 
 }
 
 // joined is the mode in which the members joined, which is that of the world's begin.
-func (w *modeWorld) joined() schema.TLSMode { return schema.TLSMode(strings.TrimPrefix(w.trace[0], "from ")) }
+func (w *modeWorld) joined() schema.TLSMode {
+	return schema.TLSMode(strings.TrimPrefix(w.trace[0], "from "))
+}
 
 // judge is what is broken, or "": that a member cannot reach another one, or a client a member.
 func (w *modeWorld) judge() string {

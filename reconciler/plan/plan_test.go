@@ -32,6 +32,7 @@ func TestActions(t *testing.T) {
 		{action.RenewCertificates{}, "renew certificates", false},
 		{action.IssueClientCertificates{}, "issue certificates of clients", false},
 		{action.MakeAuthorities{}, "make the next authorities", false},
+		{action.MoveMember{Member: "orders-0", URLs: []string{"https://a:2380", "https://a:2382"}}, "move orders-0 in the member list to https://a:2380 and https://a:2382", false},
 		{action.PublishTrust{Secret: "orders-trust-0a"}, "publish orders-trust-0a", false},
 		{action.PublishTrust{Secret: "orders-trust-0a", Bundle: state.BundleBoth}, "publish both authorities", false},
 		{action.SwitchCertificates{By: state.ByNext}, "issue all certificates by the next authorities", false},

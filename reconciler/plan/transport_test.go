@@ -75,7 +75,9 @@ func TestTransport(t *testing.T) {
 			want: "move orders-0 in the member list to https://orders-0.orders-peers.db.svc:2380 and https://orders-0.orders-peers.db.svc:2382: every member listens to plain text and to TLS",
 		},
 		{name: "585: one by one", change: with(speaking(plain, tls), wantsMode(tls), listedAt(tls, both, 0)), want: "move orders-1 in the member list to https://"},
-		{name: "585: also where the record alone lacks one", change: with(overlapping(time.Minute), func(s *situation.Situation) { delete(s.Observed.Record.PeerURLs, s.Observed.Record.Members["orders-2"]) }), want: "move orders-2 in the member list to https://"},
+		{name: "585: also where the record alone lacks one", change: with(overlapping(time.Minute), func(s *situation.Situation) {
+			delete(s.Observed.Record.PeerURLs, s.Observed.Record.Members["orders-2"])
+		}), want: "move orders-2 in the member list to https://"},
 		{name: "585: also where etcd alone has one elsewhere", change: with(overlapping(time.Minute), func(s *situation.Situation) {
 			s.Observed.Rounds[len(s.Observed.Rounds)-1].Member("orders-1").PeerURLs = []string{"http://orders-1:2380"}
 		}), want: "move orders-1 in the member list to https://"},

@@ -403,8 +403,10 @@ const (
 	FieldClass      = "spec.storage.storageClassName"
 	FieldTLSMode    = "spec.tls.mode"
 	FieldTLSSecrets = "spec.tls.secrets"
-	FieldFamily     = "spec.network.ipFamilies[0]"
-	FieldDomain     = "spec.network.clusterDomain"
+	// FieldTLSWithAuth is the mode while authentication is on.
+	FieldTLSWithAuth = "spec.tls.mode with spec.auth.enabled"
+	FieldFamily      = "spec.network.ipFamilies[0]"
+	FieldDomain      = "spec.network.clusterDomain"
 	// FieldDaemonDomain is the daemon's --cluster-domain, where the file names none.
 	FieldDaemonDomain = "--cluster-domain"
 )

@@ -159,6 +159,12 @@ func standing(d state.Desired, o state.Observed) state.Transport {
 	return t
 }
 
+// Crosses reports whether members do not speak yet, or not alone, what Git wants of plain text and TLS.
+func Crosses(d state.Desired, o state.Observed) bool {
+	is := o.Transport
+	return is.Own != "" && (is.Also != "" || Encrypts(is.Own) != Encrypts(d.Spec.TLS.Mode))
+}
+
 // Encrypts reports whether a mode has TLS.
 func Encrypts(mode schema.TLSMode) bool { return mode != schema.TLSDisabled }
 

@@ -1,0 +1,84 @@
+// Package modes says which form of spec.tls counts for a cluster while its mode changes.
+package modes
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/transport"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// While spec.tls.mode changes, the file is ahead of the members. So a cluster is read as its members
+// are: with the mode that they have on their usual ports, and for its certificates with the mode of
+// these. What Git says of it is kept for the plan.
+
+// Modes are the forms of spec.tls that count for a cluster.
+type Modes struct {
+	// Git is what the file says.
+	Git schema.TLSSpec
+	// Is is over what members are reached that the live template makes, or the youngest pod.
+	Is state.Transport
+	// Certified is the mode of the certificates: that of the members that have any, else the file's.
+	Certified schema.TLSMode
+}
+
+// Of finds them, and the cluster as its members are. A file with errors tells nothing.
+func Of(c desired.Cluster, set *appsv1.StatefulSet, pods []*corev1.Pod) (Modes, desired.Cluster) {
+	m := Modes{Git: c.Spec.TLS, Certified: c.Spec.TLS.Mode}
+	if len(c.Problems) > 0 {
+		return m, c
+	}
+	switch {
+	case set != nil:
+		m.Is = manifests.TransportOf(set.Spec.Template.Spec, c.Metadata.Name)
+	case len(pods) > 0:
+		youngest := pods[0]
+		for _, p := range pods {
+			if p.CreationTimestamp.After(youngest.CreationTimestamp.Time) {
+				youngest = p
+			}
+		}
+		m.Is = manifests.TransportOf(youngest.Spec, c.Metadata.Name)
+	default:
+		return m, c
+	}
+	has := m.Is.Secured()
+	switch {
+	case !transport.Encrypts(has):
+	case transport.Encrypts(m.Git.Mode):
+		m.Certified = m.Git.Mode // another issuer's is refused, see certs.TLSChanges
+	default:
+		m.Certified = has
+	}
+	if own := m.Is.Own; transport.Encrypts(own) != transport.Encrypts(m.Git.Mode) {
+		if c.Spec.TLS.Mode = own; transport.Encrypts(own) {
+			c.Spec.TLS.Mode = m.Certified
+		}
+		c.Digest += " " + string(c.Spec.TLS.Mode)
+	}
+	return m, c
+}
+
+// Certify is a cluster in the mode of its certificates, for what is kept by its digest.
+func (m Modes) Certify(c desired.Cluster) desired.Cluster {
+	if m.Certified != c.Spec.TLS.Mode {
+		c.Spec.TLS.Mode = m.Certified
+		c.Digest += " with certificates"
+	}
+	return c
+}
+
+// Secured reports whether a pod is asked by TLS: always, unless the template has plain text, and then
+// where the pod has certificates that the cluster still has.
+func (m Modes) Secured(p *corev1.Pod, certified schema.EtcdCluster) bool {
+	if transport.Encrypts(m.Is.Own) && m.Is.Also == "" {
+		return naming.UsesTLS(certified)
+	}
+	has := manifests.TransportOf(p.Spec, certified.Metadata.Name)
+	return transport.Encrypts(has.Secured()) && (naming.UsesTLS(certified) || has.Also == "")
+}
