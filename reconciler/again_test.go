@@ -31,9 +31,9 @@ func TestTheSecondDecisionNeedsEveryFact(t *testing.T) {
 		"the record":      {roll, func(w *reconcilertest.World, _ *observe.View) { reconcilertest.Away(w, "configmaps") }, "read the record: "},
 		"the StatefulSet": {roll, func(w *reconcilertest.World, _ *observe.View) { reconcilertest.Away(w, "statefulsets") }, "read the StatefulSet: "},
 		"the pods":        {roll, func(w *reconcilertest.World, _ *observe.View) { reconcilertest.Away(w, "pods") }, "list the pods: "},
-		"what is rendered": {roll, func(_ *reconcilertest.World, v *observe.View) {
+		"what is rendered": {roll, func(w *reconcilertest.World, v *observe.View) {
 			v.Cluster.Spec.Etcd.Options = map[string]string{"no-such-flag": "1"}
-			v.Cluster.Digest = ""
+			w.R.Observer.Forget(v.Cluster.Key())
 		}, "no-such-flag"},
 		"a node": {roll, func(w *reconcilertest.World, _ *observe.View) {
 			reconcilertest.Ill(w, w.Pod("orders-1").CreationTimestamp.Time, func(*corev1.Pod) {})

@@ -179,6 +179,7 @@ func needed() []connection {
 		{"Prometheus", "daemon", 8080},
 		{"Prometheus", "member", naming.MetricsPort},
 		{"member", "member", naming.PeerPort},
+		{"member", "member", naming.SecondPeerPort},
 		{"member", "DNS", 53},
 		{"client", "member", naming.ClientPort},
 		{"backup Job", "member", naming.ClientPort},
@@ -215,7 +216,7 @@ func (n network) opens(all map[string]pod) (list []connection) {
 		outside, fromOurs := anywhere[from]
 		for to := range all {
 			_, toOurs := anywhere[to]
-			for _, port := range []int32{22, 53, 80, 443, 2378, naming.ClientPort, naming.PeerPort, naming.MetricsPort, 6443, 8080, 8081, 9000} {
+			for _, port := range []int32{22, 53, 80, 443, 2378, naming.ClientPort, naming.PeerPort, naming.SecondPeerPort, naming.MetricsPort, 6443, 8080, 8081, 9000} {
 				c := connection{from, to, port}
 				free := !toOurs && (!fromOurs || slices.Contains(outside, port))
 				if !free && !slices.Contains(needed(), c) && n.lets(all[from], all[to], port, corev1.ProtocolTCP) {

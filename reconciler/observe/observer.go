@@ -106,6 +106,7 @@ func (o *Observer) Observe(ctx context.Context, c desired.Cluster) (*View, error
 func (o *Observer) Refresh(ctx context.Context, v *View, kind, name string) (*View, error) {
 	before := v.gathered
 	before.rounds = v.Observed.Rounds
+	before.wish.EtcdCluster, before.wish.Spec.TLS = v.Cluster.EtcdCluster, v.modes.Git
 	g, err := o.gatherLive(ctx, before, kind, name)
 	if err != nil {
 		return nil, err

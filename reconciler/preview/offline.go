@@ -210,7 +210,7 @@ func (r *supposer) reportFor(was, v *observe.View, immutable []state.Change) Clu
 	v.Desired.Spec.Recovery = schema.RecoverySpec{}
 	for leader := range was.Desired.Spec.Replicas {
 		o := outlook.Assume(was.Desired, r.now(), leader)
-		o.Objects = slices.Clone(v.Observed.Objects)
+		o.Objects, o.Transport = slices.Clone(v.Observed.Objects), v.Observed.Transport
 		if o.Set != nil {
 			o.Set.Immutable = immutable
 		} else {

@@ -29,6 +29,19 @@ func fromSecrets(c *schema.EtcdCluster) {
 	c.Spec.TLS = schema.TLSSpec{Mode: schema.TLSSecrets, Secrets: schema.TLSSecretNames{Server: "s", Peer: "p", Client: "c"}}
 }
 
+// moves are the steps that move the three members to ports of theirs in plain text.
+func moves(ports ...string) string {
+	var steps []string
+	for _, member := range []string{"orders-0", "orders-1", "orders-2"} {
+		var urls []string
+		for _, port := range ports {
+			urls = append(urls, "http://"+member+".orders-peers.shop.svc"+port)
+		}
+		steps = append(steps, "move "+member+" in the member list to "+strings.Join(urls, " and "))
+	}
+	return strings.Join(steps, ", ")
+}
+
 func TestPlanOffline(t *testing.T) {
 	for _, test := range []struct {
 		name          string
@@ -64,7 +77,7 @@ func TestPlanOffline(t *testing.T) {
 		{"a label", clustertest.InGit(), clustertest.InGit(func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team.io/name": "checkout"} }), Changed, `metadata.labels["team.io/name"]`, "", "apply Service orders-peers, apply Service orders-client, apply PodDisruptionBudget orders, apply StatefulSet orders", 0},
 		{"an annotation", clustertest.InGit(), clustertest.InGit(func(c *schema.EtcdCluster) { c.Metadata.Annotations = map[string]string{"owner": "ada"} }), Changed, "metadata.annotations.owner", "", "apply StatefulSet orders", 0},
 		{"18 37 size and version", clustertest.InGit(), clustertest.InGit(clustertest.ToVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Spec.Replicas = 5 }), Changed, "spec.replicas, spec.version", "", "back up through orders-0, start the roll 3.5.35 → 3.6.16", 3},
-		{"18 147 version and TLS", clustertest.InGit(), clustertest.InGit(clustertest.ToVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Spec.TLS.Mode = schema.TLSDisabled }), Changed, "spec.tls.mode, spec.version", "spec.tls.mode", "", 0},
+		{"18 147 version and TLS", clustertest.InGit(), clustertest.InGit(clustertest.ToVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Spec.TLS.Mode = schema.TLSDisabled }), Changed, "spec.tls.mode, spec.version", "", "back up through orders-0, start the roll 3.5.35 → 3.6.16, apply PodDisruptionBudget orders, restart orders-2 3.5.35 → 3.6.16, restart orders-1 3.5.35 → 3.6.16, move the leader orders-0 → orders-1, restart orders-0 3.5.35 → 3.6.16, end the roll, apply PodDisruptionBudget orders, record that 3.6.16 is applied, " + moves(":2380", ":2382") + ", start the roll on 3.6.16, apply PodDisruptionBudget orders, restart orders-2 on 3.6.16, move the leader orders-1 → orders-2, restart orders-1 on 3.6.16, restart orders-0 on 3.6.16, end the roll, apply PodDisruptionBudget orders, " + moves(":2380"), 6},
 		{"6 storage shrinks", clustertest.InGit(), clustertest.InGit(func(c *schema.EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("4Gi") }), Changed, "spec.storage.size", "spec.storage.size (8Gi to 4Gi)", "", 0},
 		{"the first address family", clustertest.InGit(func(c *schema.EtcdCluster) { c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol} }), clustertest.InGit(func(c *schema.EtcdCluster) { c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }), Changed, "spec.network.ipFamilies[0]", "spec.network.ipFamilies[0] (IPv4 to IPv6)", "", 0},
 		{"the domain of certificates", clustertest.InGit(), clustertest.InGit(func(c *schema.EtcdCluster) { c.Spec.Network.ClusterDomain = "example.com" }), Changed, "spec.network.clusterDomain", "spec.network.clusterDomain (cluster.local to example.com)", "", 0},

@@ -51,7 +51,7 @@ func (c *conversion) coreosSpec(spec clusterSpec, f field) {
 	spec.needStorage("the old members had no lasting volume; quorate's always have one. Choose its size now, it cannot be changed later")
 	if isEmpty(valueAt(f.value, "TLS")) {
 		spec.set(spec.path("tls.mode"), text(string(schema.TLSDisabled)))
-		spec.note(f.line, spec.path("tls"), "the old cluster had no TLS. tls.mode cannot be changed later, and the clients must be pointed "+
+		spec.note(f.line, spec.path("tls"), "the old cluster had no TLS. The clients must be pointed "+
 			"at the new cluster anyway: delete this field, and quorate issues and renews certificates")
 	}
 }

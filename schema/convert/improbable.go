@@ -34,7 +34,7 @@ func (c clusterSpec) improbable(f field) {
 	})
 	c.needStorage("the old file named no size. Choose it now, it cannot be changed later")
 	c.set(c.path("tls.mode"), text(string(schema.TLSDisabled)))
-	c.note(f.line, c.path("tls"), "the old operator had no TLS. tls.mode cannot be changed later, and the clients must be pointed "+
+	c.note(f.line, c.path("tls"), "the old operator had no TLS. The clients must be pointed "+
 		"at the new cluster anyway: delete this field, and quorate issues and renews certificates")
 }
 
