@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/guard"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/record/recordtest"
 	"github.com/quorate/quorate/reconciler/state"
@@ -243,5 +244,27 @@ func TestARefusedRecoveryIsTakenBack(t *testing.T) {
 		if (r.Recovering != nil) != c.kept || r.RefusedRecovery != c.refused {
 			t.Errorf("%s: %+v", name, r)
 		}
+	}
+}
+
+// 585: a member that joins is told where etcd has the others, at each of their URLs; those of a member
+// that is gone are forgotten.
+func TestTheInitialClusterHasMembersWhereTheyWereMoved(t *testing.T) {
+	c, at := clustertest.Orders(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	r := recordtest.Formed()
+	gone, moved := r.Members["orders-0"], r.Members["orders-1"]
+	r.Moved(gone, []string{"https://a:2380"}, at)
+	delete(r.Members, "orders-0")
+	r.Moved(moved, []string{"https://b:2380", "https://b:2382"}, at)
+	if want := map[string][]string{moved: {"https://b:2380", "https://b:2382"}}; !reflect.DeepEqual(r.PeerURLs, want) || !r.MovedAt.Equal(at) {
+		t.Errorf("%v at %s", r.PeerURLs, r.MovedAt)
+	}
+	want := "orders-1=https://b:2380,orders-1=https://b:2382,orders-2=" + naming.PeerURL(c, "orders-2")
+	if got := r.InitialCluster(c); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	r.Moved("ff", []string{"https://c:2380"}, at)
+	if len(r.PeerURLs) != 1 {
+		t.Errorf("a stranger was noted: %v", r.PeerURLs)
 	}
 }

@@ -404,7 +404,7 @@ const (
 	FieldTLSMode    = "spec.tls.mode"
 	FieldTLSSecrets = "spec.tls.secrets"
 	// FieldTLSWithAuth is the mode while authentication is on.
-	FieldTLSWithAuth = "spec.tls.mode with spec.auth.enabled"
+	FieldTLSWithAuth = "tls.mode with auth.enabled"
 	FieldFamily      = "spec.network.ipFamilies[0]"
 	FieldDomain      = "spec.network.clusterDomain"
 	// FieldDaemonDomain is the daemon's --cluster-domain, where the file names none.
