@@ -20,6 +20,7 @@ func TestImmutable(t *testing.T) {
 		{name: "585: from plain text to TLS with authentication on", change: with(speaking(schema.TLSDisabled, ""), wantsMode(schema.TLSManaged), authenticated), want: "Refused: spec.tls.mode, between plain text and TLS, cannot be changed on a live cluster: with authentication on"},
 		{name: "585: in the midst of it", change: with(speaking(schema.TLSDisabled, schema.TLSManaged), wantsMode(schema.TLSDisabled), authenticated), want: "Refused: spec.tls.mode, between"},
 		{name: "585: not where the mode stays", change: with(speaking(schema.TLSDisabled, ""), wantsMode(schema.TLSDisabled), authenticated)},
+		{name: "585: nor where what members listen to is not known", change: with(wantsMode(schema.TLSDisabled), authenticated)},
 		{name: "585: nor where authentication is to be off", change: with(speaking(schema.TLSDisabled, ""), wantsMode(schema.TLSManaged))},
 		{name: "5: what nobody has explained is refused all the same", change: func(s *situation.Situation) {
 			s.Observed.Set.Immutable = changesOf("spec.later")

@@ -92,6 +92,7 @@ func TestTransport(t *testing.T) {
 			want: "move orders-0 in the member list to https://orders-0.orders-peers.db.svc:2380: the change of spec.tls.mode is over",
 		},
 		{name: "586: and stay there", change: with(speaking(tls, ""), wantsMode(tls), listedAt(tls, usual, 0, 1, 2))},
+		{name: "586: as does one that has joined since", change: with(speaking(tls, ""), wantsMode(tls), listedAt(tls, usual, 0, 1))},
 		{name: "586: where no change was, nobody is moved", change: with(speaking(tls, ""), wantsMode(tls), func(s *situation.Situation) {
 			s.Observed.Rounds[len(s.Observed.Rounds)-1].Member("orders-1").PeerURLs = []string{"http://orders-1:2380"}
 		})},
@@ -140,6 +141,10 @@ func TestTransportOfTheTemplate(t *testing.T) {
 		{"neither, of members that were moved to TLS, and Git goes back", with(wantsMode(plain), listedAt(tls, both, 1)), plain, tls, transport.None},
 		{"neither, of members that were moved to plain text", with(wantsMode(plain), listedAt(plain, both, 1)), tls, plain, transport.None},
 		{"neither, of members that are on their usual port", with(wantsMode(plain), listedAt(tls, both[:1], 0, 1, 2)), tls, "", transport.None},
+		{"neither, of members on their usual port in plain text", with(wantsMode(tls), listedAt(plain, both[:1], 0, 1, 2)), plain, "", transport.None},
+		{"neither, with Secrets that are named for nothing", with(wantsMode(tls), listedAt(tls, both, 1), func(s *situation.Situation) { s.Desired.Spec.TLS.Secrets.Server = "theirs" }), plain, tls, transport.None},
+		{"no record", with(wantsMode(tls), func(s *situation.Situation) { s.Observed.Record = nil }), tls, "", transport.None},
+		{"no member answers", with(overlapping(2*time.Hour), func(s *situation.Situation) { s.Observed.Rounds = nil }), plain, tls, transport.Overlap},
 		{"neither, of members of another issuer", with(wantsMode(plain), listedAt(tls, both, 1), func(s *situation.Situation) { s.Desired.Spec.TLS.Secrets.Server = "theirs" }), plain, theirs, transport.None},
 	} {
 		s := healthy(3)
@@ -166,5 +171,27 @@ func TestAPlanShowsAChangeOfTheMode(t *testing.T) {
 	}
 	if want := []string{"StartRoll", "RestartMember", "EndRoll", "MoveMember", "StartRoll", "RestartMember", "EndRoll", "MoveMember"}; !slices.Equal(kinds, want) {
 		t.Errorf("got  %q\nwant %q\n%s", kinds, want, p.Text())
+	}
+}
+
+// 585: a roll says what it does to what members listen to, and one that does nothing of it says nothing.
+func TestARollSaysWhatMembersListenTo(t *testing.T) {
+	const plain, tls = schema.TLSDisabled, schema.TLSManaged
+	for name, c := range map[string]struct {
+		change mutation
+		want   string
+	}{
+		"at rest":      {with(speaking(tls, ""), wantsMode(tls)), ""},
+		"not known":    {wantsMode(tls), ""},
+		"both":         {with(speaking(plain, ""), wantsMode(tls)), "members are to listen to plain text and to TLS, for spec.tls.mode changes; "},
+		"both, longer": {overlapping(2 * time.Hour), ""},
+		"TLS":          {overlapping(time.Hour), "members are to listen to TLS alone; "},
+	} {
+		s := healthy(3)
+		c.change(s)
+		s = situation.Of(s.Desired, s.Observed, noon)
+		if got := certificates.WhyTransport(s); got != c.want {
+			t.Errorf("%s: %q, not %q", name, got, c.want)
+		}
 	}
 }

@@ -17,18 +17,17 @@ import (
 // gets the URLs that each member has before and after the next roll.
 func Transport(s *situation.Situation) verdict.Verdict {
 	a := transport.Of(s.Git, s.Observed, s.Now)
-	move := action.MoveMember{Member: a.Member, URLs: a.URLs}
-	if s.Formed() {
-		move.MemberID = s.Observed.Record.Members[a.Member]
+	move := func(why string) verdict.Verdict {
+		return verdict.Do(action.MoveMember{Member: a.Member, MemberID: s.Observed.Record.Members[a.Member], URLs: a.URLs}, why)
 	}
 	switch a.Phase {
 	case transport.Move:
 		if a.Back {
-			return verdict.Do(move, "spec.tls.mode is what it was again; the member listens there, too, and after the roll that comes next there alone")
+			return move("spec.tls.mode is what it was again; the member listens there, too, and after the roll that comes next there alone")
 		}
-		return verdict.Do(move, "every member listens to plain text and to TLS; at the one of these ports it is reached now, and at the other one after the next roll")
+		return move("every member listens to plain text and to TLS; at the one of these ports it is reached now, and at the other one after the next roll")
 	case transport.Settle:
-		return verdict.Do(move, "the change of spec.tls.mode is over, and the member listens there alone")
+		return move("the change of spec.tls.mode is over, and the member listens there alone")
 	case transport.Overlap:
 		v := verdict.WaitUntil("every member listens to plain text and to TLS; clients have until "+a.Until.UTC().Format(time.RFC3339)+" to move to "+
 			speech(s.Git.Spec.TLS.Mode)+", which alone is spoken after the next roll", a.Since).Again(min(a.Until.Sub(s.Now), verdict.Later))

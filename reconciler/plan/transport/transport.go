@@ -131,7 +131,7 @@ func (a *Aim) overlap(d state.Desired, o state.Observed, now time.Time) bool {
 func standing(d state.Desired, o state.Observed) state.Transport {
 	names := d.Spec.TLS.Secrets
 	t := state.Transport{Own: d.Spec.TLS.Mode, Server: names.Server, Peer: names.Peer}
-	if o.Record == nil || len(o.Record.PeerURLs) == 0 {
+	if o.Record == nil {
 		return t
 	}
 	certified := d.Spec.TLS.Mode
