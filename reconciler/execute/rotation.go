@@ -3,6 +3,7 @@ package execute
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,10 @@ func (e rotator) makeAuthorities(ctx context.Context, v *observe.View) error {
 	live, err := e.liveSecrets(ctx, c)
 	if err != nil {
 		return err
+	}
+	// A cache that lacks a Secret for a while makes its authority look lost.
+	if seen, is := v.Observed.Certificates.Rotation, certs.Check(c, e.Options.ClusterDomain, live, e.Now()).Rotation; seen != nil && !slices.Equal(seen.Lost, is.Lost) {
+		return fmt.Errorf("make the next authorities: those that seemed lost are there: %w", state.ErrChanged)
 	}
 	made, err := certs.NextAuthorities(c, e.Options.ClusterDomain, live, e.Now())
 	if err != nil {

@@ -138,3 +138,14 @@ func TestAuthoritiesAreNotRetiredForOthers(t *testing.T) {
 		}
 	})
 }
+
+// 565: authorities that are lost by what a cache says, and are there, are not replaced.
+func TestAuthoritiesThatACacheLacksStay(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		v := w.Look()
+		v.Observed.Certificates.Rotation.Lost = []string{"orders-ca is gone"}
+		if err := w.R.Executor.Execute(w.Context(), v, action.MakeAuthorities{}); !errors.Is(err, state.ErrChanged) || secretIn(w, "orders-ca-next") != nil {
+			t.Errorf("made for those that are there: %v", err)
+		}
+	})
+}
