@@ -20,6 +20,9 @@ const (
 	TLSDisabled TLSMode = "Disabled"
 )
 
+// Encrypts reports whether a mode has TLS: all but an explicit Disabled.
+func (m TLSMode) Encrypts() bool { return m != TLSDisabled }
+
 // TLSSpec is how traffic is protected.
 type TLSSpec struct {
 	// Mode is Managed (default), Secrets or Disabled. Between plain text and TLS it changes by

@@ -3,7 +3,9 @@
 package clustertest
 
 import (
+	"encoding/json"
 	"strings"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -48,6 +50,20 @@ func DualStack(c *schema.EtcdCluster) {
 	c.Spec.Image.Digest = "sha256:" + strings.Repeat("0a", 32)
 	c.Spec.Network.IPFamilyPolicy = corev1.IPFamilyPolicyRequireDualStack
 	c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}
+}
+
+// Pod is a pod template that was rendered, as the API server would have it.
+func Pod(t testing.TB, rendered any) corev1.PodTemplateSpec {
+	t.Helper()
+	var made corev1.PodTemplateSpec
+	text, err := json.Marshal(rendered)
+	if err == nil {
+		err = json.Unmarshal(text, &made)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
 }
 
 // DisableTLS turns TLS off.

@@ -379,7 +379,7 @@ func (m *Conn) renewUser(ctx context.Context, w AuthWork) error {
 
 // enableAuth switches authentication on. Before, it asks etcd for quorate's own access, and its
 // certificate for the name by which it comes in, or itself whether it has given root the password,
-// which nobody can try before: there would be no way back without. After, quorate comes in through
+// which cannot be tried before: there would be no way back without. After, quorate comes in through
 // each member.
 func (c *Client) enableAuth(ctx context.Context, cluster string, m *Conn, members []Endpoint, w AuthWork) error {
 	for _, e := range members {

@@ -605,7 +605,7 @@ func (w *authWorld) promoted(peer, id string) error {
 	w.dial(w.Add(orders, 3, peer, "--initial-cluster="+strings.Join(initial, ","), "--initial-cluster-state=existing"))
 	defer func() { w.endpoints = w.endpoints[:3] }()
 	w.endpoints[3].Login = w.endpoints[0].Login
-	// A learner gives nobody a token, and may want one (3.7).
+	// A learner gives no token, and may want one (3.7).
 	w.await("the learner to tell how it is", func(r state.Round) bool {
 		i := slices.IndexFunc(r.Members, func(m state.Member) bool { return m.ID == id })
 		return i >= 0 && r.Members[i].Version != "" && r.Members[i].Learner
@@ -661,7 +661,7 @@ func TestAuthIsNotEnabledWithoutAccess545(t *testing.T) {
 	if is := w.look(w.clients); is.Enabled {
 		t.Error("it is on")
 	}
-	// 550: nor where another process has given root its password, which nobody can try.
+	// 550: nor where another process has given root its password, which cannot be tried.
 	byPassword := startPlain(t, etcdtest.V37, 1)
 	for _, op := range []state.AuthOp{state.AddUser, state.GrantRole} {
 		if err := byPassword.change(byPassword.clients, root(op).AuthChange); err != nil {

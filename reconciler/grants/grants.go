@@ -115,7 +115,7 @@ func (c *comparison) addUsers() {
 }
 
 // addRoot gives quorate its own access. Where it comes in by a password, root has that of the file: as
-// with other users, one that nobody can try is given by adding root anew, while authentication is off.
+// with other users, one that cannot be tried is given by adding root anew, while authentication is off.
 func (c *comparison) addRoot() {
 	has, there := c.is.Users[schema.AuthRoot]
 	if c.want.RootPasswordSecret.Name != "" {

@@ -1,11 +1,8 @@
 package manifests_test
 
 import (
-	"encoding/json"
 	"slices"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/manifests"
@@ -47,14 +44,7 @@ func TestMembersListenToBothWhileTheModeChanges(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, err := json.Marshal(template)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var made corev1.PodTemplateSpec
-			if err := json.Unmarshal(text, &made); err != nil {
-				t.Fatal(err)
-			}
+			made := clustertest.Pod(t, template)
 			args := made.Spec.Containers[0].Args
 			for _, flag := range []string{"--listen-client-urls=" + c.clients, "--listen-peer-urls=" + c.peers} {
 				if !slices.Contains(args, flag) {

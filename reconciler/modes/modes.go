@@ -8,7 +8,6 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
-	"github.com/quorate/quorate/reconciler/plan/transport"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -47,18 +46,12 @@ func Of(c desired.Cluster, set *appsv1.StatefulSet, pods []*corev1.Pod) (Modes, 
 	default:
 		return m, c
 	}
-	has := m.Is.Secured()
-	switch {
-	case !transport.Encrypts(has):
-	case transport.Encrypts(m.Git.Mode):
-		m.Certified = m.Git.Mode // another issuer's is refused, see certs.TLSChanges
-	default:
+	// Between two issuers nothing changes, see certs.TLSChanges.
+	if has := m.Is.Secured(); has.Encrypts() && !m.Git.Mode.Encrypts() {
 		m.Certified = has
 	}
-	if own := m.Is.Own; transport.Encrypts(own) != transport.Encrypts(m.Git.Mode) {
-		if c.Spec.TLS.Mode = own; transport.Encrypts(own) {
-			c.Spec.TLS.Mode = m.Certified
-		}
+	if own := m.Is.Own; own.Encrypts() != m.Git.Mode.Encrypts() {
+		c.Spec.TLS.Mode = own
 		c.Digest += " " + string(c.Spec.TLS.Mode)
 	}
 	return m, c
@@ -66,7 +59,7 @@ func Of(c desired.Cluster, set *appsv1.StatefulSet, pods []*corev1.Pod) (Modes, 
 
 // Certify is a cluster in the mode of its certificates, for what is kept by its digest.
 func (m Modes) Certify(c desired.Cluster) desired.Cluster {
-	if m.Certified != c.Spec.TLS.Mode {
+	if m.Certified != "" && m.Certified != c.Spec.TLS.Mode {
 		c.Spec.TLS.Mode = m.Certified
 		c.Digest += " with certificates"
 	}
@@ -76,9 +69,9 @@ func (m Modes) Certify(c desired.Cluster) desired.Cluster {
 // Secured reports whether a pod is asked by TLS: always, unless the template has plain text, and then
 // where the pod has certificates that the cluster still has.
 func (m Modes) Secured(p *corev1.Pod, certified schema.EtcdCluster) bool {
-	if transport.Encrypts(m.Is.Own) && m.Is.Also == "" {
+	if m.Is.Own.Encrypts() && m.Is.Also == "" {
 		return naming.UsesTLS(certified)
 	}
 	has := manifests.TransportOf(p.Spec, certified.Metadata.Name)
-	return transport.Encrypts(has.Secured()) && (naming.UsesTLS(certified) || has.Also == "")
+	return has.Secured().Encrypts() && (naming.UsesTLS(certified) || has.Also == "")
 }

@@ -1,7 +1,6 @@
 package modes_test
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -28,14 +27,7 @@ func podIn(t *testing.T, own, also schema.TLSMode) corev1.PodSpec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(template)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var made corev1.PodTemplateSpec
-	if err := json.Unmarshal(text, &made); err != nil {
-		t.Fatal(err)
-	}
+	made := clustertest.Pod(t, template)
 	return made.Spec
 }
 

@@ -43,14 +43,14 @@ func URLScheme(c schema.EtcdCluster) string { return SchemeOf(c.Spec.TLS.Mode) }
 
 // SchemeOf is https for a mode with TLS, else http.
 func SchemeOf(mode schema.TLSMode) string {
-	if mode == schema.TLSDisabled {
-		return "http"
+	if mode.Encrypts() {
+		return "https"
 	}
-	return "https"
+	return "http"
 }
 
 // UsesTLS takes everything but an explicit Disabled for TLS.
-func UsesTLS(c schema.EtcdCluster) bool { return c.Spec.TLS.Mode != schema.TLSDisabled }
+func UsesTLS(c schema.EtcdCluster) bool { return c.Spec.TLS.Mode.Encrypts() }
 
 // ManagesTLS reports whether quorate issues the certificates itself.
 func ManagesTLS(c schema.EtcdCluster) bool {

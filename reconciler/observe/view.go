@@ -59,12 +59,7 @@ type View struct {
 
 // Certified is the cluster in the mode of its certificates, which members have besides plain text
 // while spec.tls.mode changes.
-func (v *View) Certified() schema.EtcdCluster {
-	if v.modes.Certified == "" {
-		return v.Cluster.EtcdCluster
-	}
-	return v.modes.Certify(v.Cluster).EtcdCluster
-}
+func (v *View) Certified() schema.EtcdCluster { return v.modes.Certify(v.Cluster).EtcdCluster }
 
 // ObjectName names an object of the cluster.
 type ObjectName struct{ Kind, Name string }

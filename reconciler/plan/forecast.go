@@ -67,8 +67,7 @@ func awaited(s *situation.Situation, h decision.Hold) *situation.Situation {
 		outlook.Prove(c)
 	}
 	outlook.Settle(c)
-	outlook.Retrust(c)
-	outlook.Retransport(c)
+	outlook.Retemplate(c)
 	c.Aim()
 	outlook.ShareEvictions(s, c)
 	return c
@@ -78,8 +77,7 @@ func awaited(s *situation.Situation, h decision.Hold) *situation.Situation {
 func after(s *situation.Situation, a action.Action) *situation.Situation {
 	c := outlook.Clone(s)
 	a.After(c)
-	outlook.Retrust(c)
-	outlook.Retransport(c)
+	outlook.Retemplate(c)
 	c.Aim()
 	outlook.ShareEvictions(s, c)
 	return c

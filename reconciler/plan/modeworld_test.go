@@ -114,7 +114,7 @@ func (w *modeWorld) judge() string {
 
 // serves reports whether a member serves clients of a mode.
 func (*modeWorld) serves(t state.Transport, mode schema.TLSMode) bool {
-	return transport.Encrypts(t.Own) == transport.Encrypts(mode) || t.Also != "" && transport.Encrypts(t.Also) == transport.Encrypts(mode)
+	return t.Own.Encrypts() == mode.Encrypts() || t.Also != "" && t.Also.Encrypts() == mode.Encrypts()
 }
 
 // reaches reports whether a member comes through to another one at a URL: that listens there and to
@@ -127,7 +127,7 @@ func (*modeWorld) reaches(from, to state.Transport, url string) bool {
 			return false
 		}
 	}
-	return secured == transport.Encrypts(speaks) && (!secured || transport.Encrypts(from.Secured()))
+	return secured == speaks.Encrypts() && (!secured || from.Secured().Encrypts())
 }
 
 func (w *modeWorld) pass() (quiet bool) {
@@ -135,7 +135,7 @@ func (w *modeWorld) pass() (quiet bool) {
 	p := Decide(d, o, w.now)
 	switch {
 	case p.Hold != nil:
-		if a := transport.Of(d, o, w.now); a.Phase == transport.Overlap && transport.Encrypts(w.client) != transport.Encrypts(w.wants) && w.due.IsZero() {
+		if a := transport.Of(d, o, w.now); a.Phase == transport.Overlap && w.client.Encrypts() != w.wants.Encrypts() && w.due.IsZero() {
 			// The client is told, and takes its time.
 			w.due = w.now.Add(time.Duration(w.random.Int64N(int64(max(a.Until.Sub(w.now), 1)))))
 		}
@@ -214,7 +214,7 @@ func (w *modeWorld) play(events int) string {
 	for n := range events {
 		if n == 0 || w.random.IntN(15) == 0 {
 			w.wants, w.due = schema.TLSManaged, time.Time{}
-			if w.random.IntN(2) == 0 || n == 0 && transport.Encrypts(w.client) {
+			if w.random.IntN(2) == 0 || n == 0 && w.client.Encrypts() {
 				w.wants = schema.TLSDisabled
 			}
 			w.trace = append(w.trace, "Git asks for "+string(w.wants))
@@ -232,7 +232,7 @@ func (w *modeWorld) play(events int) string {
 			return broken
 		}
 		if quiet {
-			if transport.Encrypts(w.template.Own) != transport.Encrypts(w.wants) || w.template.Also != "" {
+			if w.template.Own.Encrypts() != w.wants.Encrypts() || w.template.Also != "" {
 				return "liveness: at rest with " + w.named(w.template)
 			}
 			return ""

@@ -40,7 +40,7 @@ func Transport(s *situation.Situation) verdict.Verdict {
 
 // speech is how a mode is spoken of to clients.
 func speech(mode schema.TLSMode) string {
-	if transport.Encrypts(mode) {
+	if mode.Encrypts() {
 		return "TLS"
 	}
 	return "plain text"

@@ -38,22 +38,23 @@ func Clone(s *situation.Situation) *situation.Situation {
 	return &c
 }
 
-// Retrust has the members' template mount what members are to trust by now. What it would be is
+// Retemplate has the members' template trust and listen to what members are to by now.
+func Retemplate(s *situation.Situation) {
+	retrust(s)
+	a := transport.Of(s.Git, s.Observed, s.Now)
+	if a.Template != s.Observed.Transport && s.Observed.Transport.Own != "" {
+		s.Git.Template = fmt.Sprintf("(listening to %s %s)", a.Template.Own, a.Template.Also)
+	}
+}
+
+// retrust has the members' template mount what members are to trust by now. What it would be is
 // not known before.
-func Retrust(s *situation.Situation) {
+func retrust(s *situation.Situation) {
 	if s.Observed.Certificates.Rotation == nil {
 		return // another program issues them
 	}
 	if a := trust.Of(s.Git.Spec.TLS, s.Observed, s.Now); a.Trust != s.Git.Trust {
 		s.Git.Trust, s.Git.Template = a.Trust, "(trusting "+a.Trust+")"
-	}
-}
-
-// Retransport has the members' template listen to what members are to listen to by now.
-func Retransport(s *situation.Situation) {
-	a := transport.Of(s.Git, s.Observed, s.Now)
-	if a.Template != s.Observed.Transport && s.Observed.Transport.Own != "" {
-		s.Git.Template = fmt.Sprintf("(listening to %s %s)", a.Template.Own, a.Template.Also)
 	}
 }
 

@@ -75,14 +75,14 @@ func Of(d state.Desired, o state.Observed, now time.Time) Aim {
 	}
 	a := Aim{Template: is}
 	switch {
-	case is.Also == "" && Encrypts(is.Own) == Encrypts(wants):
+	case is.Also == "" && is.Own.Encrypts() == wants.Encrypts():
 		own := urls(d, o, is.Own, naming.PeerPort)
 		if a.Member = elsewhere(d, o, own); a.Member != "" && len(o.Record.PeerURLs) > 0 && !o.Rolling() {
 			a.Phase, a.URLs = Settle, own[a.Member]
 		}
 	case is.Also == "":
 		a.Phase, a.Template.Also = Open, wants
-	case Encrypts(is.Own) == Encrypts(wants):
+	case is.Own.Encrypts() == wants.Encrypts():
 		a.Back = true
 		// Where the list has other URLs than those of the usual mode, every pod listens to both.
 		if strange := spoken(o, is.Also); len(strange) > 0 {
@@ -135,7 +135,7 @@ func standing(d state.Desired, o state.Observed) state.Transport {
 		return t
 	}
 	certified := d.Spec.TLS.Mode
-	if !Encrypts(certified) { // what the members had is not known beside that
+	if !certified.Encrypts() { // what the members had is not known beside that
 		if certified = schema.TLSManaged; names.Server != "" {
 			certified = schema.TLSSecrets
 		}
@@ -147,7 +147,7 @@ func standing(d state.Desired, o state.Observed) state.Transport {
 			case slices.Equal(listed, at[name]):
 				// The second port is of that mode, so the usual one is of the other.
 				t.Own, t.Also = certified, mode
-				if Encrypts(mode) {
+				if mode.Encrypts() {
 					t.Own = schema.TLSDisabled
 				}
 				return t
@@ -162,11 +162,8 @@ func standing(d state.Desired, o state.Observed) state.Transport {
 // Crosses reports whether members do not speak yet, or not alone, what Git wants of plain text and TLS.
 func Crosses(d state.Desired, o state.Observed) bool {
 	is := o.Transport
-	return is.Own != "" && (is.Also != "" || Encrypts(is.Own) != Encrypts(d.Spec.TLS.Mode))
+	return is.Own != "" && (is.Also != "" || is.Own.Encrypts() != d.Spec.TLS.Mode.Encrypts())
 }
-
-// Encrypts reports whether a mode has TLS.
-func Encrypts(mode schema.TLSMode) bool { return mode != schema.TLSDisabled }
 
 // urls are the URLs of each recorded member in a mode on some ports, in the order of etcd's list.
 func urls(d state.Desired, o state.Observed, mode schema.TLSMode, ports ...int) map[string][]string {
