@@ -203,8 +203,7 @@ func className(s StorageSpec) string {
 	return clip(*s.StorageClassName)
 }
 
-// tlsChange tells what another mode means, and refuses to switch running members to other
-// certificates.
+// tlsChange tells what another mode means, and refuses the changes of it that lock quorate out.
 func tlsChange(c change) {
 	was, is := c.before.TLS.Mode, c.after.TLS.Mode
 	switch plain := c.after.TLS.Secrets == (TLSSecretNames{}); {
@@ -216,7 +215,7 @@ func tlsChange(c change) {
 	case was == TLSDisabled || is == TLSDisabled:
 		c.warn(IDModeChange, "spec.tls.mode", "changes from %s to %s: members restart twice, one at a time; between the two they speak plain text and TLS, and clients have %s to move (tls.overlap)", was, is, c.after.TLS.OverlapTime())
 	default:
-		c.fail("spec.tls.mode", "changes from %s to %s and is immutable for now, because members of the two modes cannot talk to each other: revert it, or restore a backup into a new cluster", was, is)
+		c.warn(IDModeChange, "spec.tls.mode", "changes from %s to %s: members restart three times, one at a time: they trust both issuers, show the other one's certificates, and trust it alone; clients have %s before and after the second time (tls.overlap)", was, is, c.after.TLS.OverlapTime())
 	}
 }
 

@@ -124,7 +124,7 @@ func ProblemKinds() []ProblemKind {
 		{IDGoneSource, KindOfWarning, "A restore names a cluster that no file declares."},
 		{IDPlaces, KindOfWarning, "Several objects may store backups at the same place."},
 		{IDPredecessor, KindOfWarning, "There are documents of an earlier operator, which `quorate convert` takes."},
-		{IDModeChange, KindOfChange, "What a change between plain text and TLS asks of clients."},
+		{IDModeChange, KindOfChange, "What another spec.tls.mode asks of clients."},
 		{IDVersionChange, KindOfChange, "What the way to the new version asks for or costs."},
 		{IDOtherBackup, KindOfChange, "A changed EtcdBackup is another backup."},
 		{IDOtherRestore, KindOfChange, "A changed EtcdRestore is another restore."},

@@ -27,7 +27,9 @@ func (m TLSMode) Encrypts() bool { return m != TLSDisabled }
 type TLSSpec struct {
 	// Mode is Managed (default), Secrets or Disabled. Between plain text and TLS it changes by
 	// two rolling updates, between which members speak both and clients have the overlap to move.
-	Mode TLSMode `json:"mode,omitempty" jsonschema:"change=between Managed and Secrets immutable"`
+	// Between Managed and Secrets these are three: members first trust both issuers, then show
+	// certificates of the other one, and then trust that one alone; between them are overlaps.
+	Mode TLSMode `json:"mode,omitempty"`
 	// Secrets names the Secrets of mode Secrets. When the mode changes to another one, they stay
 	// here until the change is over: until then members show what they have.
 	Secrets TLSSecretNames `json:"secrets,omitzero" jsonschema:"change=server and peer are immutable"`

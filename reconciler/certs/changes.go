@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,9 +14,10 @@ import (
 // and the field and its values in words.
 type Change struct{ Field, Text string }
 
-// TLSChanges lists changes of who makes the certificates of members that have some: members
+// TLSChanges lists other names for the Secrets of another program that members show: members
 // with Secrets of two authorities would not trust each other in the middle of a roll. That a
-// Secret's content is renewed is another matter, see Check. c is in the mode of its certificates.
+// Secret's content is renewed is another matter, see Check, and so is that quorate takes over from
+// the other program, see Issuers. c is in the mode of its certificates.
 func TLSChanges(volumes []corev1.Volume, c schema.EtcdCluster) []Change {
 	mounted := map[string]string{}
 	for _, v := range volumes {
@@ -24,13 +26,7 @@ func TLSChanges(volumes []corev1.Volume, c schema.EtcdCluster) []Change {
 		}
 	}
 	server, secured := mounted[naming.ServerTLSVolume]
-	named := server != c.Metadata.Name+naming.ServerLeafSuffix
-	switch {
-	case !secured || !naming.UsesTLS(c):
-		return nil
-	case named == naming.ManagesTLS(c):
-		return []Change{{"spec.tls.mode", "spec.tls.mode"}}
-	case !named:
+	if !secured || !naming.UsesTLS(c) || server == c.Metadata.Name+naming.ServerLeafSuffix {
 		return nil
 	}
 	var changes []Change
@@ -39,7 +35,7 @@ func TLSChanges(volumes []corev1.Volume, c schema.EtcdCluster) []Change {
 		{"peer", mounted[naming.PeerTLSVolume], c.Spec.TLS.Secrets.Peer},
 	} {
 		if part.from != part.to {
-			changes = append(changes, Change{"spec.tls.secrets", fmt.Sprintf("spec.tls.secrets.%s (%s to %s)", part.field, part.from, part.to)})
+			changes = append(changes, Change{"spec.tls.secrets", fmt.Sprintf("spec.tls.secrets.%s (%s to %s)", part.field, part.from, cmp.Or(part.to, "none"))})
 		}
 	}
 	return changes

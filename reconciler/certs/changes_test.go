@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// 5: who makes the certificates of a live cluster stays who it was. That it gets some, or none, is
-// a change in steps.
+// 5: the other program's Secrets keep their names on a live cluster, and stay in the file while members show
+// what they hold.
 func TestChangesOfTLSAreNamed(t *testing.T) {
 	managed, theirs := clustertest.MountedSecrets("orders-server", "orders-peer"), clustertest.MountedSecrets("their-server", "their-peer")
 	for name, test := range map[string]struct {
@@ -22,9 +22,10 @@ func TestChangesOfTLSAreNamed(t *testing.T) {
 		"Managed stays":                   {managed, func(*schema.EtcdCluster) {}, nil},
 		"Secrets stay":                    {theirs, clustertest.NamedTLS, nil},
 		"Disabled stays":                  {nil, clustertest.DisableTLS, nil},
-		"Managed to Secrets":              {managed, clustertest.NamedTLS, []Change{{"spec.tls.mode", "spec.tls.mode"}}},
+		"Managed to Secrets":              {managed, clustertest.NamedTLS, nil},
 		"Managed to Disabled":             {managed, clustertest.DisableTLS, nil},
-		"Secrets to Managed":              {theirs, func(*schema.EtcdCluster) {}, []Change{{"spec.tls.mode", "spec.tls.mode"}}},
+		"Secrets to Managed":              {theirs, func(c *schema.EtcdCluster) { clustertest.NamedTLS(c); c.Spec.TLS.Mode = schema.TLSManaged }, nil},
+		"Secrets to Managed, unnamed":     {theirs, func(*schema.EtcdCluster) {}, []Change{{"spec.tls.secrets", "spec.tls.secrets.server (their-server to none)"}, {"spec.tls.secrets", "spec.tls.secrets.peer (their-peer to none)"}}},
 		"Secrets to Disabled":             {theirs, clustertest.DisableTLS, nil},
 		"Disabled to Managed":             {nil, func(*schema.EtcdCluster) {}, nil},
 		"Disabled to Secrets":             {nil, clustertest.NamedTLS, nil},

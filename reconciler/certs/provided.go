@@ -75,6 +75,10 @@ func (s *Status) checkNamed(c schema.EtcdCluster, secrets map[string]*corev1.Sec
 // readNamed reads one Secret, nil when it is of no use.
 func (s *Status) readNamed(name string, secret *corev1.Secret, now time.Time) *namedCertificate {
 	keys := []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, naming.AuthorityCertKey}
+	if name == "" {
+		s.problem("spec.tls.secrets", "lacks a name: it stays in the file until no member shows a certificate of these Secrets any more")
+		return nil
+	}
 	if secret == nil {
 		s.problem(name, "does not exist: create the Secret with the keys %s", strings.Join(keys, ", "))
 		return nil

@@ -105,6 +105,9 @@ func visit(o *state.Observed, each func(kind, name, what string, at *time.Time, 
 	for i := range o.Leftovers {
 		each(o.Leftovers[i].Kind, o.Leftovers[i].Name, "changed", &o.Leftovers[i].ChangedAt, asNow)
 	}
+	if i := o.Certificates.Issuers; i != nil {
+		each("the Secrets of spec.tls.secrets", "", "changed", &i.NamedAt, asSeen)
+	}
 	if o.Set != nil {
 		each("StatefulSet", "", "scaled", &o.Set.ScaledAt, asNow)
 		each("StatefulSet", "", "changed", &o.Set.ChangedAt, asSeen)
@@ -195,6 +198,7 @@ func clone(o state.Observed) state.Observed {
 	if o.Certificates.Rotation = pointer(o.Certificates.Rotation); o.Certificates.Rotation != nil {
 		o.Certificates.Rotation.Trusts = maps.Clone(o.Certificates.Rotation.Trusts)
 	}
+	o.Certificates.Issuers = pointer(o.Certificates.Issuers)
 	if o.Record = pointer(o.Record); o.Record == nil {
 		return o
 	}

@@ -53,8 +53,10 @@ type Endpoint struct {
 	// Address is IP:port of the client listener. It is dialled instead of Host,
 	// so that quorate works outside the cluster, too, and does not wait for DNS.
 	Address string
-	// TLS makes the configuration for a new connection; nil for clear text.
-	TLS func() (*tls.Config, error)
+	// TLS makes the configuration for a new connection; nil for clear text. Secret is the name of
+	// the Secret that it is made of, where there is one.
+	TLS    func() (*tls.Config, error)
+	Secret string
 	// Login are the passwords that user root may have, with which quorate comes in where no
 	// certificate lets it in; nil where one does. It is asked only when the member wants one.
 	Login func(context.Context) ([]Password, error)

@@ -21,7 +21,7 @@ type issuer struct{ *Executor }
 
 // issue creates the Secrets that are missing, authorities first.
 func (e issuer) issue(ctx context.Context, v *observe.View) error {
-	c := v.Certified()
+	c := certs.ManagedBy(v.Certified())
 	existing, err := e.liveSecrets(ctx, c)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (e issuer) liveSecrets(ctx context.Context, c schema.EtcdCluster) (map[stri
 // Secrets and authorities are read past the caches; one that has changed in between
 // stays.
 func (e issuer) reissue(ctx context.Context, v *observe.View, names []string) error {
-	c := v.Certified()
+	c := certs.ManagedBy(v.Certified())
 	domain := e.Options.ClusterDomain
 	live, err := e.liveSecrets(ctx, c)
 	if err != nil {
@@ -79,7 +79,7 @@ func (e issuer) reissue(ctx context.Context, v *observe.View, names []string) er
 // issueClients issues the certificates of applications. Secrets and authority are
 // read past the caches; one that has become good, or somebody else's, stays.
 func (e issuer) issueClients(ctx context.Context, v *observe.View, names []string) error {
-	c := v.Certified()
+	c := certs.ManagedBy(v.Certified())
 	secrets := e.Kube.CoreV1().Secrets(c.Metadata.Namespace)
 	live, err := e.liveSecrets(ctx, c)
 	if err != nil {

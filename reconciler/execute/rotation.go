@@ -3,6 +3,7 @@ package execute
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
 )
 
 // rotator changes the authorities of clusters, and writes the Secrets of certificates.
@@ -48,6 +50,9 @@ func (e rotator) publishTrust(ctx context.Context, v *observe.View, a action.Pub
 	if err != nil {
 		return err
 	}
+	if a.Bundle == state.BundleIssuers {
+		return e.publishIssuers(ctx, c, live, a)
+	}
 	trusted, err := certs.Trust(c, domain, live, a.Secret)
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, state.ErrChanged)
@@ -61,6 +66,27 @@ func (e rotator) publishTrust(ctx context.Context, v *observe.View, a action.Pub
 		return nil
 	}
 	return e.createSecrets(ctx, c, []*corev1.Secret{trusted})
+}
+
+// publishIssuers is publishTrust of both issuers: the Secrets that the file names are read, too.
+func (e rotator) publishIssuers(ctx context.Context, c schema.EtcdCluster, live map[string]*corev1.Secret, a action.PublishTrust) error {
+	named, err := e.namedSecrets(ctx, c)
+	if err != nil {
+		return err
+	}
+	all := maps.Clone(named)
+	maps.Copy(all, live)
+	both := certs.UnitedTrust(c, e.Options.ClusterDomain, all)
+	if both == nil || both.Name != a.Secret {
+		return fmt.Errorf("%s: the ca.crt of a Secret has changed: %w", a, state.ErrChanged)
+	}
+	if err := e.updateSecrets(ctx, c, certs.UnitedBundles(c, e.Options.ClusterDomain, all)); err != nil {
+		return err
+	}
+	if live[a.Secret] != nil {
+		return nil
+	}
+	return e.createSecrets(ctx, c, []*corev1.Secret{both})
 }
 
 // switchCertificates issues all certificates by the authorities that stay. What speaks of the
@@ -91,6 +117,9 @@ func (e rotator) retireAuthorities(ctx context.Context, v *observe.View, a actio
 	if err != nil {
 		return err
 	}
+	if a.Keep == state.ByOther {
+		return e.retireOwn(ctx, v, a, live)
+	}
 	for _, l := range certs.Check(c, e.Options.ClusterDomain, live, e.Now()).Rotation.Leaves {
 		if !l.By.Is(a.Keep) {
 			return fmt.Errorf("%s: %s is signed by an authority that would go: %w", a, l.Secret, state.ErrChanged)
@@ -111,6 +140,32 @@ func (e rotator) retireAuthorities(ctx context.Context, v *observe.View, a actio
 	for _, name := range remove {
 		if err := e.deleteSecret(ctx, v, name); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// retireOwn deletes the certificates and keys that quorate has made, where another program issues all of
+// them: leaves first, for an authority without what it has signed is issued anew, and leaves without
+// their authority are not. Those of applications stay: the file names them no more.
+func (e rotator) retireOwn(ctx context.Context, v *observe.View, a action.RetireAuthorities, live map[string]*corev1.Secret) error {
+	c := v.Certified()
+	if naming.ManagesTLS(c) || !v.LeavesOwn() {
+		return fmt.Errorf("%s: a member shows, or trusts, certificates of quorate's: %w", a, state.ErrChanged)
+	}
+	for _, l := range certs.Leaves(c, e.Options.ClusterDomain) {
+		if live[l.Secret] != nil {
+			if err := e.deleteSecret(ctx, v, l.Secret); err != nil {
+				return err
+			}
+		}
+	}
+	names := slices.Sorted(maps.Keys(live))
+	for _, name := range slices.Backward(names) {
+		if naming.IsIssued(c.Metadata.Name, name) {
+			if err := e.deleteSecret(ctx, v, name); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -405,6 +405,16 @@ func rules() []Entry {
 			},
 		},
 		{
+			Name:  "issuer",
+			Means: "spec.tls.mode changes between Managed and Secrets: members trust both issuers, then show certificates of the other one, and then trust that one alone. Now clients have time to take up the last of that, or a certificate of the issuer that Git asks for is not good.",
+			Why:   "At each moment each member must trust what all others and the clients show. Some clients read what they trust only when they start. This hold is nearly last, so it keeps little else waiting.",
+			Do: []string{
+				"Until the time that the hold names, have applications trust both issuers, which are in the Secret NAME-trust-… that the members mount, and then show certificates of the new one. spec.tls.overlap sets the time.",
+				"Replace the Secret that the hold names.",
+				"To go back, set the mode back.",
+			},
+		},
+		{
 			Name:  "rotation",
 			Means: "The authorities of a cluster change: members trust both, all certificates are issued by the next ones, and members trust those alone. Now clients have time to take up the last of that, or a member has not shown in a handshake that it did.",
 			Why:   "At each moment each member must trust what all others and the clients show. Some clients read what they trust only when they start. This hold is nearly last, so it keeps little else waiting.",

@@ -54,6 +54,8 @@ type Options struct {
 	// Also is the mode of tls that members speak besides their own one while it changes: TLS
 	// beside plain text, or plain text beside TLS. Empty for none.
 	Also schema.TLSMode
+	// Mixed says that the members trust certificates of another program besides quorate's.
+	Mixed bool
 	// Trust is the Secret with what the members trust. Empty for what is in the Secrets of
 	// their certificates, which is so until the authorities change for the first time.
 	Trust string

@@ -287,7 +287,7 @@ func releaseSettings(c schema.EtcdCluster, o Options) (release.Settings, error) 
 		// quorate makes signs nothing but peers, so its signature is enough. What
 		// else the one of named Secrets signs are unknown: there etcd checks the
 		// names, too, and a restarted member waits for DNS.
-		SkipPeerSAN: naming.ManagesTLS(secured(c, o)),
+		SkipPeerSAN: naming.ManagesTLS(secured(c, o)) && !o.Mixed,
 		Options:     c.Spec.Etcd.Options,
 	}
 	if s.AutoCompactionRetention != "" {

@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/quorate/quorate/reconciler/clustertest"
@@ -44,5 +45,19 @@ func TestTrustIsMountedFromItsOwnSecret(t *testing.T) {
 	plain := clustertest.Orders(clustertest.DisableTLS)
 	if MustRender(t, plain, with).TemplateHash != MustRender(t, plain, ordersOptions()).TemplateHash {
 		t.Error("a cluster in clear text mounts it")
+	}
+}
+
+// 597: while members trust another program's authority besides quorate's, they check the names of peers: what
+// else that authority signs is not known.
+func TestPeersAreCheckedByNameWhileBothIssuersAreTrusted(t *testing.T) {
+	skips := func(mixed bool) bool {
+		with := ordersOptions()
+		with.Trust, with.Mixed = "orders-trust-0123456789ab", mixed
+		args := MustRender(t, clustertest.Orders(), with).StatefulSet.Spec.Template.Spec.Containers[0].Args
+		return slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "peer-skip-client-san-verification") })
+	}
+	if !skips(false) || skips(true) {
+		t.Errorf("without checks: by quorate alone %t, by both %t", skips(false), skips(true))
 	}
 }

@@ -2,9 +2,12 @@
 package modes
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
@@ -24,6 +27,8 @@ type Modes struct {
 	Is state.Transport
 	// Certified is the mode of the certificates: that of the members that have any, else the file's.
 	Certified schema.TLSMode
+	// shown are the modes of the certificates of the pods.
+	shown []schema.TLSMode
 }
 
 // Of finds them, and the cluster as its members are. A file with errors tells nothing.
@@ -46,13 +51,15 @@ func Of(c desired.Cluster, set *appsv1.StatefulSet, pods []*corev1.Pod) (Modes, 
 	default:
 		return m, c
 	}
-	// Between two issuers nothing changes, see certs.TLSChanges.
-	if has := m.Is.Secured(); has.Encrypts() && !m.Git.Mode.Encrypts() {
+	for _, p := range pods {
+		m.shown = append(m.shown, ShownBy(p, c.EtcdCluster))
+	}
+	if has := m.Is.Secured(); has.Encrypts() && !state.SameIssuer(has, m.Git.Mode) {
 		m.Certified = has
 	}
-	if own := m.Is.Own; own.Encrypts() != m.Git.Mode.Encrypts() {
+	if own := m.Is.Own; own != m.Git.Mode && !state.SameIssuer(own, m.Git.Mode) {
 		c.Spec.TLS.Mode = own
-		c.Digest += " " + string(c.Spec.TLS.Mode)
+		c.Digest += " " + string(own)
 	}
 	return m, c
 }
@@ -74,4 +81,41 @@ func (m Modes) Secured(p *corev1.Pod, certified schema.EtcdCluster) bool {
 	}
 	has := manifests.TransportOf(p.Spec, certified.Metadata.Name)
 	return has.Secured().Encrypts() && (naming.UsesTLS(certified) || has.Also == "")
+}
+
+// ShownBy is the mode of the certificates that a pod has.
+func ShownBy(p *corev1.Pod, c schema.EtcdCluster) schema.TLSMode {
+	return manifests.TransportOf(p.Spec, c.Metadata.Name).Secured()
+}
+
+// Shows is the cluster in the mode of the certificates that a pod has: those of the cluster, unless it
+// has some of the other issuer.
+func Shows(p *corev1.Pod, certified schema.EtcdCluster) schema.EtcdCluster {
+	if has := ShownBy(p, certified); has.Encrypts() && certified.Spec.TLS.Mode.Encrypts() && !state.SameIssuer(has, certified.Spec.TLS.Mode) {
+		certified.Spec.TLS.Mode = has
+	}
+	return certified
+}
+
+// Has reports whether certificates of a mode count for a cluster: those of its template and its pods,
+// those that Git wants instead, and those that quorate has made, whose keys are still there.
+func (m Modes) Has(mode schema.TLSMode, made map[string]*corev1.Secret, certified schema.EtcdCluster) bool {
+	counts := func(other schema.TLSMode) bool { return state.SameIssuer(mode, other) }
+	if state.SameIssuer(mode, certified.Spec.TLS.Mode) || m.Is.Own != "" && counts(m.Git.Mode) || slices.ContainsFunc(m.shown, counts) {
+		return true
+	}
+	return mode == schema.TLSManaged && slices.ContainsFunc(certs.Leaves(certified, ""), func(l certs.Leaf) bool { return made[l.Secret] != nil || made[l.Authority] != nil })
+}
+
+// Both reports whether both issuers count for a cluster. That members may trust another program's
+// certificates besides quorate's is seen from the Secrets with what they trust.
+func (m Modes) Both(r *state.Rotation, made map[string]*corev1.Secret, certified schema.EtcdCluster) bool {
+	if r != nil {
+		for name := range r.Trusts {
+			if name != r.Old && name != r.Both && name != r.New {
+				return true
+			}
+		}
+	}
+	return m.Has(schema.TLSManaged, made, certified) && m.Has(schema.TLSSecrets, made, certified)
 }

@@ -12,18 +12,27 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/modes"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 const (
 	plain = schema.TLSDisabled
 	tls   = schema.TLSManaged
+	named = schema.TLSSecrets
 )
+
+// inMode has a cluster ask for a mode, with Secrets of another program in its file.
+func inMode(mode schema.TLSMode) func(*schema.EtcdCluster) {
+	return func(c *schema.EtcdCluster) {
+		c.Spec.TLS.Mode, c.Spec.TLS.Secrets = mode, schema.TLSSecretNames{Server: "their-server", Peer: "their-peer", Client: "their-client"}
+	}
+}
 
 // podIn is the spec of a pod that listens in a mode, and in another one as well.
 func podIn(t *testing.T, own, also schema.TLSMode) corev1.PodSpec {
 	t.Helper()
-	template, _, err := manifests.RenderTemplate(clustertest.Orders(func(c *schema.EtcdCluster) { c.Spec.TLS.Mode = own }), manifests.Options{Also: also})
+	template, _, err := manifests.RenderTemplate(clustertest.Orders(inMode(own)), manifests.Options{Also: also})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +42,7 @@ func podIn(t *testing.T, own, also schema.TLSMode) corev1.PodSpec {
 
 // wants is a cluster of which Git asks for a mode.
 func wants(mode schema.TLSMode) desired.Cluster {
-	return desired.Cluster{EtcdCluster: clustertest.Orders(func(c *schema.EtcdCluster) { c.Spec.TLS.Mode = mode }), Digest: "d"}
+	return desired.Cluster{EtcdCluster: clustertest.Orders(inMode(mode)), Digest: "d"}
 }
 
 // 585: a cluster is read as its members are, and its certificates are those of the mode that has some.
@@ -49,6 +58,9 @@ func TestAClusterIsReadAsItsMembersAre(t *testing.T) {
 		"both, taken back":        {plain, tls, plain, plain, tls},
 		"TLS, to be plain text":   {tls, "", plain, tls, tls},
 		"both, TLS first":         {tls, plain, plain, tls, tls},
+		"quorate's, to be theirs": {tls, "", named, tls, tls},
+		"theirs, to be quorate's": {named, "", tls, named, named},
+		"theirs, to be plain":     {named, "", plain, named, named},
 		"nothing there":           {"", "", plain, plain, plain},
 		"nothing there, TLS next": {"", "", tls, tls, tls},
 	} {
@@ -109,5 +121,51 @@ func TestWhichPodsAreAskedByTLS(t *testing.T) {
 				t.Errorf("asked by TLS: %t", got)
 			}
 		})
+	}
+}
+
+// 594, 595: certificates of both issuers count while pods show those of one and Git asks for the other's,
+// while any pod shows another one's, and while there is what quorate has made or members trust both.
+func TestWhoseCertificatesCount(t *testing.T) {
+	made := map[string]*corev1.Secret{"orders-ca": {}}
+	both := &state.Rotation{Old: "a", Both: "a", New: "a", Trusts: map[string]time.Time{"a": {}, "b": {}}}
+	for name, c := range map[string]struct {
+		template, pod, git schema.TLSMode
+		made               map[string]*corev1.Secret
+		rotation           *state.Rotation
+		ours, theirs, both bool
+	}{
+		"quorate's":                              {template: tls, pod: tls, git: tls, ours: true},
+		"theirs":                                 {template: named, pod: named, git: named, theirs: true},
+		"quorate's, to be theirs":                {template: tls, pod: tls, git: named, ours: true, theirs: true, both: true},
+		"theirs, to be quorate's":                {template: named, pod: named, git: tls, ours: true, theirs: true, both: true},
+		"quorate's, and a pod from before":       {template: tls, pod: named, git: tls, ours: true, theirs: true, both: true},
+		"theirs, and what quorate had made":      {template: named, pod: named, git: named, made: made, ours: true, theirs: true, both: true},
+		"quorate's, and members trust theirs":    {template: tls, pod: tls, git: tls, rotation: both, ours: true, both: true},
+		"quorate's, members trust quorate's":     {template: tls, pod: tls, git: tls, rotation: &state.Rotation{Old: "a", Both: "ab", New: "b", Trusts: map[string]time.Time{"a": {}, "ab": {}, "b": {}}}, ours: true},
+		"theirs, to be plain text":               {template: named, pod: named, git: plain, theirs: true},
+		"plain text, to be theirs, and no pod's": {template: plain, pod: plain, git: named, theirs: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := &appsv1.StatefulSet{}
+			set.Spec.Template.Spec = podIn(t, c.template, "")
+			m, is := modes.Of(wants(c.git), set, []*corev1.Pod{{Spec: podIn(t, c.pod, "")}})
+			certified := m.Certify(is).EtcdCluster
+			ours, theirs, both := m.Has(tls, c.made, certified), m.Has(named, c.made, certified), m.Both(c.rotation, c.made, certified)
+			if ours != c.ours || theirs != c.theirs || both != c.both {
+				t.Errorf("quorate's %t, theirs %t, both %t", ours, theirs, both)
+			}
+		})
+	}
+}
+
+// 594: each pod is asked with the client certificate of the issuer whose certificates it shows.
+func TestAPodIsAskedByItsIssuer(t *testing.T) {
+	for _, c := range []struct{ pod, certified, asked schema.TLSMode }{
+		{tls, tls, tls}, {named, tls, named}, {tls, named, tls}, {plain, tls, tls}, {tls, plain, plain},
+	} {
+		if got := modes.Shows(&corev1.Pod{Spec: podIn(t, c.pod, "")}, wants(c.certified).EtcdCluster).Spec.TLS.Mode; got != c.asked {
+			t.Errorf("a pod of %s in a cluster of %s is asked by %s, want %s", c.pod, c.certified, got, c.asked)
+		}
 	}
 }

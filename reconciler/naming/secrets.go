@@ -50,6 +50,12 @@ func IsSecret(cluster, name string) bool {
 	return schema.OwnSecret(cluster, name) || IsTrust(cluster, name)
 }
 
+// IsIssued reports whether a name is that of a Secret with a certificate of the members, their
+// authorities, or quorate itself, which quorate has issued.
+func IsIssued(cluster, name string) bool {
+	return schema.OwnSecret(cluster, name) && name != schema.RootSecret(cluster)
+}
+
 // Keys of the Secrets. Leaves use those of the type kubernetes.io/tls, and carry
 // their authority's certificate as ca.crt.
 const (

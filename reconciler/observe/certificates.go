@@ -2,84 +2,37 @@ package observe
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/handshake"
-	"github.com/quorate/quorate/reconciler/kube"
+	"github.com/quorate/quorate/reconciler/inspect"
+	"github.com/quorate/quorate/reconciler/modes"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/trust"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// secretsOf are the Secrets with the cluster's certificates: quorate's own from
-// the caches, or those that the file names from the API server. These carry no
-// label of quorate's, and never get one, so the caches do not hold them; while
-// nothing is wrong with them they are read once in certificateRecheck.
-func (o *Observer) secretsOf(ctx context.Context, c desired.Cluster, own map[string]*corev1.Secret) (map[string]*corev1.Secret, error) {
-	if len(c.Problems) > 0 || !naming.UsesTLS(c.EtcdCluster) {
-		return own, nil
-	}
-	if naming.ManagesTLS(c.EtcdCluster) {
-		return o.withClients(ctx, c, own)
-	}
-	if k := o.checked.Get(c.Key()); k.digest == c.Digest && len(k.status.Problems) == 0 && o.Now().Sub(k.at) < certificateRecheck {
-		return k.secrets, nil
-	}
-	names := naming.TLSSecrets(c.EtcdCluster)
-	return o.readSecrets(ctx, c, names.Server, names.Peer, names.Client)
-}
-
-// withClients adds to quorate's own Secrets what stands where those of the applications are
-// to be and is not in the caches, because somebody else made it.
-func (o *Observer) withClients(ctx context.Context, c desired.Cluster, own map[string]*corev1.Secret) (map[string]*corev1.Secret, error) {
-	absent := slices.DeleteFunc(certs.ClientSecrets(c.EtcdCluster), func(name string) bool { return own[name] != nil })
-	if len(absent) == 0 {
-		return own, nil
-	}
-	found, err := o.readSecrets(ctx, c, absent...)
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(found, own)
-	return found, nil
-}
-
-// readSecrets reads Secrets of the cluster's namespace from the API server, by name. Those
-// that do not exist are left out.
-func (o *Observer) readSecrets(ctx context.Context, c desired.Cluster, names ...string) (map[string]*corev1.Secret, error) {
-	found := map[string]*corev1.Secret{}
-	for _, name := range names {
-		secret, err := kube.FoundOrNil(o.Kube.CoreV1().Secrets(c.Metadata.Namespace).Get(ctx, name, metav1.GetOptions{}))
-		if err != nil {
-			return nil, fmt.Errorf("read Secret %s: %w", name, err)
-		}
-		if secret != nil {
-			found[name] = secret
-		}
-	}
-	return found, nil
+// question asks for the certificates of a cluster, which is given in the mode that they have.
+func (o *Observer) question(m modes.Modes, certified desired.Cluster) inspect.Question {
+	return inspect.Question{Cluster: certified, Modes: m, ClusterDomain: o.Options.Render.ClusterDomain, Now: o.Now()}
 }
 
 // describeCertificates is what was found about the certificates.
-func (v *View) describeCertificates(check certificateCheck) {
-	v.Expiry, v.domain, v.bundles = check.status.NotAfter, check.domain, check.bundles
+func (v *View) describeCertificates(found inspect.Found) {
+	v.Expiry, v.domain, v.found = found.Status.NotAfter, fromCerts(found.Domain), found
 	v.Observed.Certificates = state.Certificates{
-		Missing: check.status.Missing, Problems: check.status.Problems, MissingSANs: check.status.MissingSANs,
-		Due: check.status.Due, Ending: check.status.Ending.Secret, Ends: check.status.Ending.At, Notice: check.status.Ending.Notice,
-		ForeignClients: check.clients.Foreign,
+		Missing: found.Status.Missing, Problems: found.Status.Problems, MissingSANs: found.Status.MissingSANs,
+		Due: found.Status.Due, Ending: found.Status.Ending.Secret, Ends: found.Status.Ending.At, Notice: found.Status.Ending.Notice,
+		ForeignClients: found.Clients.Foreign,
 	}
-	for _, w := range check.clients.Wanting {
+	for _, w := range found.Clients.Wanting {
 		v.Observed.Certificates.Clients = append(v.Observed.Certificates.Clients, state.ClientCertificate(w))
 	}
-	if r := check.status.Rotation; r != nil {
+	if r := found.Status.Rotation; r != nil {
 		rotation := *r // what pods mount is added to it, and it is kept for the next pass
 		v.Observed.Certificates.Rotation = &rotation
 	}
@@ -140,45 +93,4 @@ func (o *Observer) shake(ctx context.Context, v *View) (*View, error) {
 	}
 	g.shown = o.Shake(ctx, q)
 	return o.describe(g)
-}
-
-// certificateCheck is what was found in one version of a cluster's Secrets.
-type certificateCheck struct {
-	status  certs.Status
-	clients certs.Clients
-	// domain is what domainChanges says: to read a certificate in every pass
-	// would cost more than all the rest of it.
-	domain []state.Change
-	at     time.Time
-	// bundles are what members are to trust of another issuer's certificates, and what is kept.
-	bundles bundles
-	// secrets are those that were checked, with those that quorate has made, and digest the file
-	// that wanted them.
-	secrets, made map[string]*corev1.Secret
-
-	digest string
-}
-
-// certificateRecheck is how long a finding about unchanged Secrets is kept; only
-// time can change it, and certificates live for days.
-const certificateRecheck = time.Minute
-
-// checkCertificates checks the Secrets, unless the very same objects were checked a
-// moment ago and none has expired since. A Secret that has changed is another object.
-func (o *Observer) checkCertificates(c desired.Cluster, secrets, made map[string]*corev1.Secret) certificateCheck {
-	if len(c.Problems) > 0 {
-		return certificateCheck{}
-	}
-	now := o.Now()
-	if k := o.checked.Get(c.Key()); k.digest == c.Digest && maps.Equal(k.secrets, secrets) && maps.Equal(k.made, made) && now.Sub(k.at) < certificateRecheck && now.Before(k.status.NotAfter) {
-		return k
-	}
-	daemons := o.Options.Render.ClusterDomain
-	check := certificateCheck{
-		at: now, secrets: secrets, made: made, digest: c.Digest, bundles: bundlesOf(c, secrets, made),
-		status: certs.Check(c.EtcdCluster, daemons, secrets, now), domain: fromCerts(certs.DomainChanges(secrets, c.EtcdCluster, daemons)),
-		clients: certs.CheckClients(c.EtcdCluster, secrets, now),
-	}
-	o.checked.Put(c.Key(), check)
-	return check
 }

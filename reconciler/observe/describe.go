@@ -29,10 +29,11 @@ func (o *Observer) describe(g gathered) (*View, error) {
 	v.Observed.Transport = g.modes.Is
 	v.describeRecord(g.parsed, g.unreadable)
 	v.describeLeftovers(g.made)
-	v.describeCertificates(o.checkCertificates(g.modes.Certify(g.cluster), g.secrets, g.made))
+	v.describeCertificates(o.checked.Check(o.question(g.modes, g.modes.Certify(g.cluster)), g.secrets, g.made))
 	v.describeSet(g)
 	v.describeTrust(g)
 	v.describeBundles(g)
+	v.describeIssuers(g)
 	v.describeEvictions(g, o.Now())
 	v.describeDamage(g)
 	v.describePlaces(g.shut, g.foreseen)
@@ -168,10 +169,9 @@ func (o *Observer) endpointsOf(m modes.Modes, cluster desired.Cluster, live live
 		return nil
 	}
 	c := cluster.EtcdCluster
-	secret := live.secrets[naming.TLSSecrets(c).Client]
 	var endpoints []etcd.Endpoint
 	for _, p := range live.pods {
-		secured := m.Secured(p, c)
+		secured, secret := m.Secured(p, c), live.secrets[naming.TLSSecrets(modes.Shows(p, c)).Client]
 		if p.Status.PodIP == "" || p.DeletionTimestamp != nil || secured && secret == nil {
 			continue
 		}
@@ -180,6 +180,7 @@ func (o *Observer) endpointsOf(m modes.Modes, cluster desired.Cluster, live live
 			Address: net.JoinHostPort(p.Status.PodIP, strconv.Itoa(naming.ClientPort)), Login: o.login(cluster),
 		}
 		if secured {
+			e.Secret = secret.Name
 			e.TLS = func() (*tls.Config, error) { return certs.ClientTLS(secret, e.Host) }
 			e.Incarnation += "/" + secret.ResourceVersion
 		}

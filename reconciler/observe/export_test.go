@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/quorate/quorate/reconciler/inspect"
 	"github.com/quorate/quorate/reconciler/manifests"
 )
 
@@ -19,4 +20,4 @@ func (o *Observer) Rigidity(ctx context.Context, class string) (string, error) {
 }
 
 // CertificateRecheck is for tests.
-const CertificateRecheck = certificateRecheck
+const CertificateRecheck = inspect.Recheck

@@ -88,7 +88,7 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, e
 		}
 	}
 	g.made = g.secrets
-	if g.secrets, err = o.secretsOf(ctx, g.modes.Certify(g.cluster), g.secrets); err != nil {
+	if g.secrets, err = o.checked.Secrets(ctx, o.Kube, o.question(g.modes, g.modes.Certify(g.cluster)), g.secrets); err != nil {
 		return g, err
 	}
 	if err := o.gatherAround(ctx, &g); err != nil {

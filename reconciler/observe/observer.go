@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/handshake"
+	"github.com/quorate/quorate/reconciler/inspect"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/manifests"
@@ -50,7 +51,7 @@ type Observer struct {
 	// checked the last finding about its certificates.
 	read     memo.Map[reading]
 	rendered memo.Map[rendering]
-	checked  memo.Map[certificateCheck]
+	checked  inspect.Checks
 	// auths are the users and roles that were found as they should be.
 	auths memo.Map[authLook]
 	// choices are the backups that were chosen last.
@@ -161,7 +162,7 @@ func (o *Observer) Reach(ctx context.Context, c desired.Cluster) (*View, error) 
 	}
 	g.modes, g.cluster = modes.Of(g.wish, g.set, g.pods)
 	certified := g.modes.Certify(g.cluster)
-	if g.secrets, err = o.secretsOf(ctx, certified, g.secrets); err != nil {
+	if g.secrets, err = o.checked.Secrets(ctx, o.Kube, o.question(g.modes, certified), g.secrets); err != nil {
 		return nil, err
 	}
 	v := &View{Cluster: g.cluster, modes: g.modes, Endpoints: o.endpointsOf(g.modes, certified, g.liveCluster)}

@@ -50,7 +50,9 @@ type wanted struct {
 	// another one than the empty class.
 	claimSize, claimClass string
 	hasClass, flush       bool
-	partition, pods       int32
+	// mixed: members trust both issuers.
+	mixed           bool
+	partition, pods int32
 	// disruptions is -1 where the record says nothing about them.
 	disruptions int32
 }
@@ -59,7 +61,7 @@ func wantedOf(v *View, with manifests.Options) wanted {
 	due := v.due()
 	w := wanted{
 		transport: v.Transport.Template,
-		digest:    v.Cluster.Digest, guardImage: with.GuardImage, version: due.Version, claimPrefix: with.ClaimPrefix, trust: with.Trust, flush: due.Flush,
+		digest:    v.Cluster.Digest, guardImage: with.GuardImage, version: due.Version, claimPrefix: with.ClaimPrefix, trust: with.Trust, mixed: with.Mixed, flush: due.Flush,
 		partition: with.Partition, pods: with.PodCount(v.Cluster.EtcdCluster), disruptions: -1,
 	}
 	if with.Disruptions != nil {

@@ -32,8 +32,9 @@ func (o *Observer) Suppose(c desired.Cluster, s Supposition) (*View, error) {
 	v.modes, v.Cluster = modes.Of(c.Identified(), s.Set, nil)
 	v.Observed.Transport = v.modes.Is
 	if s.Record == nil && naming.ManagesTLS(c.EtcdCluster) {
-		v.describeCertificates(o.checkCertificates(v.Cluster, nil, nil))
+		v.describeCertificates(o.checked.Check(o.question(v.modes, v.Cluster), nil, nil))
 	}
+	v.supposeIssuers()
 	if err := o.aim(v); err != nil {
 		return nil, fmt.Errorf("plan %s: %w", c.Key(), err)
 	}

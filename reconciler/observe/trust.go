@@ -1,16 +1,13 @@
 package observe
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/quorate/quorate/reconciler/certs"
-	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/inspect"
 	"github.com/quorate/quorate/reconciler/manifests"
-	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/pods"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -19,63 +16,34 @@ import (
 // describeBundles describes what members trust of certificates that another program issues.
 func (v *View) describeBundles(g gathered) {
 	c := v.Certified()
-	if len(v.Cluster.Problems) > 0 || !trustsOthers(c) {
+	if len(v.Cluster.Problems) > 0 || !inspect.ByOthers(c) {
 		return
 	}
-	t := state.Trust{Wanted: v.bundles.wanted}
+	t := state.Trust{Wanted: v.found.Wanted}
 	if v.Set != nil {
 		t.Mounted = trustMounted(v.Set.Spec.Template.Spec.Volumes)
 	}
-	for _, s := range g.secrets {
-		for _, at := range []time.Time{s.CreationTimestamp.Time, LastChange(s, "")} {
-			if at.After(t.ChangedAt) {
-				t.ChangedAt = at
-			}
-		}
-	}
-	for _, s := range v.bundles.kept {
+	t.ChangedAt = namedAt(c, g)
+	for _, s := range v.found.Kept {
 		t.Kept = append(t.Kept, s.Name)
 	}
 	t.Running = running(t, g.pods)
 	t.Gone = slices.DeleteFunc(allMounted(t.Mounted, g.pods), func(name string) bool { return slices.Contains(t.Kept, name) })
 	for _, name := range t.Running {
-		t.Refused = append(t.Refused, v.bundles.refused[name]...)
+		t.Refused = append(t.Refused, v.found.Refused[name]...)
 	}
 	v.Observed.Certificates.Trust = t
 }
 
-// trustsOthers reports whether another program issues the certificates of a cluster.
-func trustsOthers(c schema.EtcdCluster) bool { return naming.UsesTLS(c) && !naming.ManagesTLS(c) }
-
-// bundles are what there is to know of one version of a cluster's Secrets: to read certificates in
-// every pass would cost more than all the rest of it.
-type bundles struct {
-	// wanted is the bundle that the issuer's Secrets have, "" where they say none.
-	wanted string
-	// kept are those that are kept, the oldest first, and refused is what each of them does not
-	// trust, by its name.
-	kept    []*corev1.Secret
-	refused map[string][]string
-}
-
-func bundlesOf(c desired.Cluster, secrets, made map[string]*corev1.Secret) bundles {
-	b := bundles{refused: map[string][]string{}}
-	if !trustsOthers(c.EtcdCluster) {
-		return b
-	}
-	if wanted := certs.NamedTrust(c.EtcdCluster, secrets); wanted != nil {
-		b.wanted = wanted.Name
-	}
-	for _, s := range made {
-		if certs.KeepsTrust(c.EtcdCluster, s) {
-			b.kept = append(b.kept, s)
-			b.refused[s.Name] = certs.Refused(c.EtcdCluster, secrets, s)
+// namedAt is when the Secrets that the file names were changed last.
+func namedAt(c schema.EtcdCluster, g gathered) (last time.Time) {
+	names := c.Spec.TLS.Secrets
+	for _, name := range []string{names.Server, names.Peer, names.Client} {
+		if s := g.secrets[name]; s != nil {
+			last = slices.MaxFunc([]time.Time{last, s.CreationTimestamp.Time, LastChange(s, "")}, time.Time.Compare)
 		}
 	}
-	slices.SortFunc(b.kept, func(a, b *corev1.Secret) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	return b
+	return last
 }
 
 // running are the bundles that members trust which run, or which the template starts. A pod that
@@ -100,6 +68,6 @@ func running(t state.Trust, all []*corev1.Pod) []string {
 // listen to besides their own mode.
 func (o *Observer) withTrust(v *View) manifests.Options {
 	with := o.Options.Render
-	with.Trust, with.Also = v.mounts, v.Transport.Template.Also
+	with.Trust, with.Also, with.Mixed = v.mounts, v.Transport.Template.Also, v.Issuers.Mixed && v.mounts == v.Issuers.Trust
 	return with
 }

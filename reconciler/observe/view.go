@@ -11,9 +11,11 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/inspect"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/modes"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/issuers"
 	"github.com/quorate/quorate/reconciler/plan/transport"
 	"github.com/quorate/quorate/reconciler/plan/trust"
 	"github.com/quorate/quorate/reconciler/record"
@@ -39,6 +41,8 @@ type View struct {
 	// Trust is what a change of the authorities is at, and Transport a change of spec.tls.mode.
 	Trust     trust.Aim
 	Transport transport.Aim
+	// Issuers is what a change between quorate and another program as the issuer is at.
+	Issuers issuers.Aim
 	// modes are the forms of spec.tls that count.
 	modes modes.Modes
 	// mounts is the Secret with what members trust that the template is to mount, of quorate's own
@@ -50,8 +54,8 @@ type View struct {
 	waypoints []state.Waypoint
 	// domain are changes of the DNS domain that certificates stand against.
 	domain []state.Change
-	// bundles are what is kept of whom members trust.
-	bundles bundles
+	// found is what the Secrets with certificates say.
+	found inspect.Found
 
 	// gathered is what it describes.
 	gathered gathered

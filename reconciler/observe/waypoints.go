@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/reconciler/clock"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/issuers"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/transport"
 	"github.com/quorate/quorate/reconciler/plan/trust"
@@ -34,6 +35,9 @@ func (o *Observer) aim(v *View) error {
 	v.Trust = trust.Of(v.modes.Git, settled, o.Now())
 	v.Transport = transport.Of(v.asked(), settled, o.Now())
 	v.mounts = cmp.Or(v.Trust.Trust, settled.Certificates.Trust.Target(o.Now()))
+	if v.Issuers = issuers.Of(v.modes.Git, settled, o.Now()); v.Issuers.Changing {
+		v.mounts = v.Issuers.Trust
+	}
 	if len(v.Cluster.Problems) == 0 {
 		v.waypoints = situation.Waypoints(v.Cluster.Spec, v.Observed)
 	}

@@ -93,7 +93,7 @@ func TestTwoChangesAtOnce(t *testing.T) {
 		change func(*state.Desired, *state.Observed)
 		want   string
 	}{
-		{"TLS and version", func(_ *state.Desired, o *state.Observed) { o.Set.Immutable = changesOf("spec.tls.mode") }, "spec.tls.mode cannot be changed"},
+		{"TLS and version", func(_ *state.Desired, o *state.Observed) { o.Set.Immutable = changesOf("spec.tls.secrets") }, "spec.tls.secrets cannot be changed"},
 	} {
 		d, o := s.Desired, outlook.Assume(was, noon, 0)
 		c.change(&d, &o)

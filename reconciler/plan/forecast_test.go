@@ -188,7 +188,7 @@ func TestOnlyAWaitHasAForecast(t *testing.T) {
 		t.Errorf("a lost StatefulSet has steps: %v", steps)
 	}
 	s := healthy(3)
-	s.Observed.Set.Immutable = changesOf("spec.tls.mode")
+	s.Observed.Set.Immutable = changesOf("spec.tls.secrets")
 	if steps := forecastBehind(table(), situation.Of(s.Desired, s.Observed, s.Now), decision.Hold{Kind: decision.Waiting}); steps != nil {
 		t.Errorf("a refused change has steps: %v", steps)
 	}

@@ -15,8 +15,8 @@ func TestImmutable(t *testing.T) {
 		{name: "what it was made with passes"},
 		{name: "without a StatefulSet there is nothing to compare", change: func(s *situation.Situation) { s.Observed.Set = nil }},
 		{name: "5: storage and TLS are refused together", change: func(s *situation.Situation) {
-			s.Observed.Set.Immutable = []state.Change{{Field: state.FieldSize, Text: "spec.storage.size (2Gi to 1Gi)"}, {Field: state.FieldTLSMode, Text: "spec.tls.mode"}}
-		}, want: "Refused: spec.storage.size (2Gi to 1Gi) cannot be changed on a live cluster: no volume shrinks; and spec.tls.mode cannot be changed on a live cluster: members of two authorities"},
+			s.Observed.Set.Immutable = []state.Change{{Field: state.FieldSize, Text: "spec.storage.size (2Gi to 1Gi)"}, {Field: state.FieldTLSSecrets, Text: "spec.tls.secrets"}}
+		}, want: "Refused: spec.storage.size (2Gi to 1Gi) cannot be changed on a live cluster: no volume shrinks; and spec.tls.secrets cannot be changed on a live cluster: members with Secrets of two authorities"},
 		{name: "585: from plain text to TLS with authentication on", change: with(speaking(schema.TLSDisabled, ""), wantsMode(schema.TLSManaged), authenticated), want: "Refused: spec.tls.mode, between plain text and TLS, cannot be changed on a live cluster: with authentication on"},
 		{name: "585: in the midst of it", change: with(speaking(schema.TLSDisabled, schema.TLSManaged), wantsMode(schema.TLSDisabled), authenticated), want: "Refused: spec.tls.mode, between"},
 		{name: "585: not where the mode stays", change: with(speaking(schema.TLSDisabled, ""), wantsMode(schema.TLSDisabled), authenticated)},
@@ -36,7 +36,7 @@ func authenticated(s *situation.Situation) {
 // 5: every change that the shell calls immutable has its reason and its way.
 func TestObstaclesAreExplained(t *testing.T) {
 	for _, field := range []string{
-		state.FieldSize, state.FieldClass, state.FieldTLSMode, state.FieldTLSWithAuth, state.FieldTLSSecrets, state.FieldFamily, state.FieldDomain, state.FieldDaemonDomain,
+		state.FieldSize, state.FieldClass, state.FieldTLSWithAuth, state.FieldTLSSecrets, state.FieldFamily, state.FieldDomain, state.FieldDaemonDomain,
 	} {
 		change := "some words about " + field
 		h := explain([]state.Change{{Field: field, Text: change}}).Hold

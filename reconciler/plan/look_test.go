@@ -315,7 +315,7 @@ func (w *world) lookAtSet(o *state.Observed) {
 		}
 	}
 	if w.frozen() {
-		o.Set.Immutable = changesOf("spec.tls.mode")
+		o.Set.Immutable = changesOf("spec.tls.secrets")
 	}
 	if s.byHand {
 		o.Set.ScaledBy = "kubectl"

@@ -23,7 +23,6 @@ func obstacles() []obstacle {
 	return []obstacle{
 		{state.FieldSize, "no volume shrinks", "set the size back" + elsewhere},
 		{state.FieldClass, "a volume stays in its class", "set the class back, or write spec.storage.classChange: Replace to have every member replaced by a new one on a new volume, one at a time"},
-		{state.FieldTLSMode, "members of two authorities would not trust each other, so the rollout between them would have no quorum", "set the mode back" + elsewhere},
 		{state.FieldTLSWithAuth, "with authentication on, a client of plain text is known by a password and one of TLS by its certificate, so quorate would be locked out on the way", "set spec.auth.enabled to false, and to true again in a commit after the change of the mode"},
 		{state.FieldTLSSecrets, "members with Secrets of two authorities would not trust each other in the middle of a rollout", "set the name back and renew the Secret's content, which members read again" + elsewhere},
 		{state.FieldFamily, "the first family is that of the Services' addresses", "put that family first again, where another one may follow it" + elsewhere},

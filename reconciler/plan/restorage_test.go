@@ -51,7 +51,7 @@ func TestRestorage(t *testing.T) {
 		}), want: "Refused: spec.storage.storageClassName cannot be changed"},
 		{name: "354: nor that of a cluster without a record", change: with(other, func(s *situation.Situation) { s.Observed.Record = nil }), want: "Refused: spec.storage.storageClassName cannot be changed"},
 		{name: "354: nor anything else beside it", change: with(other, func(s *situation.Situation) {
-			s.Observed.Set.Immutable = append(s.Observed.Set.Immutable, state.Change{Field: state.FieldTLSMode, Text: state.FieldTLSMode})
+			s.Observed.Set.Immutable = append(s.Observed.Set.Immutable, state.Change{Field: state.FieldTLSSecrets, Text: state.FieldTLSSecrets})
 		}), want: "Refused: "},
 		{name: "354: a restore that is under way keeps its claim", change: with(other, on(func(r *state.Record) { r.Recovering = &state.Recovering{} })), want: "Refused: "},
 		{name: "354: size alone", change: with(unbound, wants("4Gi"), func(s *situation.Situation) {

@@ -27,7 +27,7 @@ func start(s *situation.Situation) verdict.Verdict {
 	if s.Waypoint().Flush {
 		return verdict.Do(action.NewStartRoll(s), s.FlushReason())
 	}
-	return verdict.Do(action.NewStartRoll(s), certificates.WhyTransport(s)+certificates.WhyRoll(s)+"the StatefulSet gets the new template; its partition is above every pod, so none restarts yet"+bundles.TakesUp(s))
+	return verdict.Do(action.NewStartRoll(s), certificates.WhyTransport(s)+certificates.WhyIssuer(s)+certificates.WhyRoll(s)+"the StatefulSet gets the new template; its partition is above every pod, so none restarts yet"+bundles.TakesUp(s))
 }
 
 // leader moves the leadership off the member that is about to stop, so that the

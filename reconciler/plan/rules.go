@@ -80,6 +80,7 @@ type rule struct {
 //	users         users who cannot be there yet, and why authentication stays off, are told  I29
 //	applied       what was applied is recorded                                                 I13
 //	transport     spec.tls.mode changes while members listen to both, and etcd's list follows    I22
+//	issuer        quorate takes over from another program, or this from it, while both are trusted  I22
 //	rotation      authorities change in phases, while each member trusts what all others show    I22
 //	bundle        another trust of certificates that others issue is kept, and then rolled out I22
 //	expiry        what only a person can mend of certificates is reported                      I22
@@ -141,6 +142,7 @@ func table() []rule {
 		{"users", auth.Missing},
 		{"applied", applied},
 		{"transport", certificates.Transport},
+		{"issuer", certificates.Issuer},
 		{"rotation", certificates.Rotate},
 		{"bundle", bundles.TakeUp},
 		{"expiry", certificates.Expiry},

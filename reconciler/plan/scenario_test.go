@@ -37,7 +37,9 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 //	certificates  missing, problem, due, ending and ends; client (a Secret and why);
 //	              authorities is the age of those of ten years; listens is what the
 //	              template listens to, and to what else; what members
-//	              trust of another issuer's: trusts (kept), wants, changed (age), refused
+//	              trust of another issuer's: trusts (kept), wants, changed (age), refused;
+//	              issuer is the mode that Git asks for, of two issuers, and other-problem and
+//	              other-missing are what that lacks
 //	objects       kind name state detail, and how much longer somebody else's
 //	              changes are left alone (fight); no section is one Service in sync
 //	volumes       a row each, sizes in Gi; the capacity is the size, and it holds what
@@ -135,7 +137,7 @@ func vocabulary() map[string]string {
 			"joining leaving replacing retired failed hibernated deleted founders " +
 			"owner recovering recovered refused stored restored claims " +
 			"born flushed nudged downgrade settings compacted defragmented seen",
-		"certificates": "missing problem due ending ends client authorities listens trusts wants changed refused",
+		"certificates": "missing problem due ending ends client authorities listens trusts wants changed refused issuer other-problem other-missing",
 		"fleet":        "limit state name wave since broken why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds keeps size capacity class terminating bound growing rigid trouble created going finalizers",
 		"set":     "template current replicas partition settled immutable claims terminating going finalizers scaled-by status changed refused refused-pods refused-last",
@@ -257,6 +259,9 @@ func (a archive) desired(t *testing.T) state.Desired {
 	}
 	d.Spec.TakeOver, d.Spec.Upgrade.Wave = s["take-over"], number[int32](t, s, "wave", 0)
 	d.Spec.TLS.Rotate, d.Spec.TLS.Mode = s["rotate"], schema.TLSMode(s["tls"])
+	if certificates, _ := a.read(t, "certificates"); certificates["issuer"] != "" {
+		d.Spec.TLS.Mode, d.Spec.TLS.Secrets = schema.TLSMode(certificates["issuer"]), schema.TLSSecretNames{Server: "their-server", Peer: "their-peer", Client: "their-client"}
+	}
 	d.Owner.Source, d.Owner.Instance, _ = strings.Cut(s["owner"], "#")
 	d.Spec.Upgrade.Path = schema.UpgradePath(s["path"])
 	for _, stop := range strings.Fields(s["stops"]) {
@@ -360,6 +365,11 @@ func (a archive) observeObjects(t *testing.T, o *state.Observed) {
 	}
 	own, also, _ := strings.Cut(s["listens"], " ")
 	o.Transport = state.Transport{Own: schema.TLSMode(own), Also: schema.TLSMode(also)}
+	if to := schema.TLSMode(s["issuer"]); to != "" {
+		from := map[schema.TLSMode]state.Transport{schema.TLSSecrets: ownLeaves, schema.TLSManaged: namedLeaves}[to]
+		o.Transport = from
+		o.Certificates.Issuers = &state.Issuers{Both: "orders-trust-both", Alone: "orders-trust-alone", NamedAt: noon.Add(-time.Hour), Problems: list(s["other-problem"]), Missing: list(s["other-missing"])}
+	}
 	if secret, why, ok := strings.Cut(s["client"], " "); ok {
 		o.Certificates.Clients = []state.ClientCertificate{{Secret: secret, Why: why}}
 	}

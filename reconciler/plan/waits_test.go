@@ -189,6 +189,7 @@ func waitingCases() []awaitedCase {
 		{eval: objects.Fight, change: with(fought("Service", time.Minute), func(s *situation.Situation) { s.Observed.Objects[0].ChangedAt = noon.Add(-time.Minute) })},
 		{eval: objects.Drift, change: goingSet},
 		{eval: certificates.Transport, change: overlapping(2 * time.Hour)},
+		{eval: certificates.Issuer, change: handsOver(ownLeaves, schema.TLSSecrets, bothTold, func(i *state.Issuers) { i.NamedAt = noon.Add(-time.Minute) })},
 		{eval: certificates.Rotate, change: trustingBoth(time.Hour)},
 		{eval: certificates.Rotate, change: trustingBoth(24*time.Hour + time.Minute)},
 		{eval: bundles.TakeUp, change: trusting(func(t *state.Trust) {

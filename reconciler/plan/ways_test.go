@@ -59,7 +59,7 @@ func advices() []advice {
 		{rules: "ownership", says: "where nothing is needed of what runs in it", seldom: true, ways: []exit{deletePod}},
 		{rules: "owner", says: "let go of the cluster there", ways: []exit{{name: "write spec.takeOver", take: func(w *world, _ *decision.Hold) { w.around.takeOver = w.record.owner }}}},
 		{rules: "record", says: "restore the ConfigMap", ways: []exit{{name: "restore the record", take: func(w *world, _ *decision.Hold) { w.record.lost = false }}}},
-		{rules: "immutable", says: "set the mode back", ways: []exit{{name: "set the mode, and the size, back", take: func(w *world, _ *decision.Hold) { w.ask.frozen, w.ask.large = false, w.set.large }}}},
+		{rules: "immutable", says: "set the name back", ways: []exit{{name: "set the name, and the size, back", take: func(w *world, _ *decision.Hold) { w.ask.frozen, w.ask.large = false, w.set.large }}}},
 		{rules: "bootstrap path", says: "name another release in spec.version", ways: []exit{release}},
 		{rules: "bootstrap", says: "revert the file to what it was before the deletion", seldom: true, ways: []exit{revert, letGo}},
 		{rules: "missing", says: "revert the commit to go back, or", seldom: true, ways: []exit{revert, admit, starts}},

@@ -76,9 +76,7 @@ func (s *Scheduler) findSource(ctx context.Context, q desired.Backup) (from sour
 		cluster: key, target: member, member: m,
 		name: c.Metadata.Name, version: c.Spec.Version,
 	}
-	if member.TLS != nil {
-		from.tlsSecret = naming.TLSSecrets(v.Certified()).Client
-	} else if c.Spec.Auth != nil {
+	if from.tlsSecret = member.Secret; from.tlsSecret == "" && c.Spec.Auth != nil {
 		from.rootSecret = schema.RootSecret(c.Metadata.Name)
 	}
 	return from, "", nil

@@ -27,6 +27,9 @@ type Certificates struct {
 	Rotation *Rotation
 	// Trust is what members trust where another program issues their certificates.
 	Trust Trust
+	// Issuers is how the cluster stands between quorate and another program as its issuer; nil
+	// where there is only one of them.
+	Issuers *Issuers
 }
 
 // ClientCertificate is the Secret of an application whose certificate is to be issued, and

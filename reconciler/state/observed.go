@@ -401,7 +401,6 @@ type Change struct {
 const (
 	FieldSize       = "spec.storage.size"
 	FieldClass      = "spec.storage.storageClassName"
-	FieldTLSMode    = "spec.tls.mode"
 	FieldTLSSecrets = "spec.tls.secrets"
 	// FieldTLSWithAuth is the mode while authentication is on.
 	FieldTLSWithAuth = "tls.mode with auth.enabled"

@@ -67,6 +67,8 @@ const (
 	BundleBoth  Bundle = "both"
 	BundleNew   Bundle = "next"
 	BundleOther Bundle = "other"
+	// BundleIssuers is both issuers', see Issuers.
+	BundleIssuers Bundle = "both issuers"
 )
 
 // Handshake is what a member did on one of its ports.

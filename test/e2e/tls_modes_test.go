@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,9 +25,10 @@ import (
 )
 
 // TestModesOfTLSChange has commits take a cluster from plain text to TLS and back, with quorate's own
-// certificates and with those of a real cert-manager, under writes and watches (584). Both are
-// served in the overlap of each change, and one alone before and after it. No acknowledged write is
-// lost, and each member restarts twice for a change.
+// certificates and with those of a real cert-manager, and from one of these issuers to the other, under
+// writes and watches (584, 594 to 596). In the overlap of each change what was before and what is next
+// are served, and one alone before and after it. No acknowledged write is lost, and each member restarts
+// twice for another way of speaking and three times for another issuer.
 func TestModesOfTLSChange(t *testing.T) {
 	takesLong(t)
 	// Not in parallel: another test removes cert-manager's CustomResourceDefinitions when it ends.
@@ -38,30 +40,84 @@ func TestModesOfTLSChange(t *testing.T) {
 	w.applyText(w.shownCertificates().issuer)
 	w.create(w.inMode(schema.TLSDisabled))
 	w.expectSpoken(speech{})
-	pods, now := w.watchPods(), w.loadBy(speech{}, "0/")
-	ended := []*modeLoad{now}
-	for i, to := range []struct {
-		mode   schema.TLSMode
-		client string
-	}{
-		{schema.TLSManaged, name + naming.ClientLeafSuffix},
-		{schema.TLSDisabled, ""},
-		{schema.TLSSecrets, name + "-tls-client"},
-		{schema.TLSDisabled, ""},
+	pods, loads := w.watchPods(), []*modeLoad{w.loadBy(speech{}, "0/")}
+	for _, mode := range []schema.TLSMode{
+		schema.TLSManaged, schema.TLSSecrets, schema.TLSDisabled, schema.TLSSecrets, schema.TLSManaged, schema.TLSDisabled,
 	} {
-		w.commit("Change spec.tls.mode to "+string(to.mode), w.inMode(to.mode))
+		issuer := mode.Encrypts() && loads[len(loads)-1].secret != nil
+		w.commit("Change spec.tls.mode to "+string(mode), w.inMode(mode))
+		if issuer {
+			loads = w.changeIssuer(pods, loads, mode)
+			continue
+		}
+		now := loads[len(loads)-1]
 		w.awaitHold("Waiting", changeLimit, "every member listens to plain text and to TLS; clients have until")
 		w.expectRoll(pods, name+"-2", name+"-1", name+"-0")
-		next := w.loadBy(w.speechOf(to.client), fmt.Sprint(i+1, "/"))
+		next := w.loadBy(w.speechOf(mode), fmt.Sprint(len(loads), "/"))
 		w.expectSpoken(now.speech, next.speech)
 		w.finishLoadBy(now)
 		w.awaitDone(changeLimit)
 		w.expectRoll(pods, name+"-2", name+"-1", name+"-0")
 		w.expectSpoken(next.speech)
-		now, ended = next, append(ended, next)
+		loads = append(loads, next)
 	}
+	w.finishLoadBy(loads[len(loads)-1])
+	w.expectAllOf(loads)
+}
+
+// changeIssuer follows a change of the issuer, and returns the loads with its own.
+func (w *world) changeIssuer(pods *rollWatch, loads []*modeLoad, to schema.TLSMode) []*modeLoad {
+	w.Helper()
+	now := loads[len(loads)-1]
+	w.awaitHold("Waiting", changeLimit, "every member trusts both issuers; clients have until")
+	w.expectRoll(pods, name+"-2", name+"-1", name+"-0")
+	// What quorate writes trusts both by now; the other program's Secrets are never written, so an
+	// application with one of these is given the same authorities.
+	both := speech{now.secret.DeepCopy()}
+	both.secret.Data[naming.AuthorityCertKey] = w.speechOf(schema.TLSManaged).secret.Data[naming.AuthorityCertKey]
+	then := w.loadBy(both, fmt.Sprint(len(loads), "/"))
+	w.expectSpoken(now.speech)
+	w.expectSpoken(then.speech)
 	w.finishLoadBy(now)
-	w.expectAllOf(now.speech, ended)
+	w.awaitHold("Waiting", changeLimit, "every member shows a certificate of ")
+	w.expectRoll(pods, name+"-2", name+"-1", name+"-0")
+	next := w.loadBy(w.speechOf(to), fmt.Sprint(len(loads)+1, "/"))
+	w.expectSpoken(then.speech)
+	w.expectSpoken(next.speech)
+	w.finishLoadBy(then)
+	w.awaitDone(changeLimit)
+	w.expectRoll(pods, name+"-2", name+"-1", name+"-0")
+	w.expectSpoken(next.speech)
+	w.expectRefused(then.speech)
+	if to == schema.TLSSecrets {
+		w.expectNothingOfQuorates()
+	}
+	return append(loads, then, next)
+}
+
+// expectRefused wants no member to serve a client that trusts the members, and whose own certificate
+// is of an issuer that was trusted before.
+func (w *world) expectRefused(s speech) {
+	w.Helper()
+	pods, err := w.cluster.Pods(w.Context(), w.namespace, name)
+	w.must(err)
+	for i := range pods {
+		if err := w.healthBy(s, &pods[i]); err == nil || !strings.Contains(err.Error(), "remote error: tls:") {
+			w.Errorf("%s, asked by a client of the issuer from before: %v", pods[i].Name, err)
+		}
+	}
+}
+
+// expectNothingOfQuorates wants no certificate of quorate's and no key of its authorities to be left.
+func (w *world) expectNothingOfQuorates() {
+	w.Helper()
+	all, err := w.cluster.Client.CoreV1().Secrets(w.namespace).List(w.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=quorate"})
+	w.must(err)
+	for i := range all.Items {
+		if len(all.Items[i].Data[corev1.TLSPrivateKeyKey]) > 0 {
+			w.Errorf("Secret %s with a key of quorate's is left", all.Items[i].Name)
+		}
+	}
 }
 
 // inMode is the cluster in a mode. The Secrets stay in the file in each of them.
@@ -77,11 +133,15 @@ func (w *world) inMode(mode schema.TLSMode) spec {
 // nil is plain text.
 type speech struct{ secret *corev1.Secret }
 
-// speechOf is by the Secret of that name, or plain text by none.
-func (w *world) speechOf(secret string) speech {
+// speechOf is that of a client of a mode.
+func (w *world) speechOf(mode schema.TLSMode) speech {
 	w.Helper()
-	if secret == "" {
+	secret := name + naming.ClientLeafSuffix
+	switch mode {
+	case schema.TLSDisabled:
 		return speech{}
+	case schema.TLSSecrets:
+		secret = name + "-tls-client"
 	}
 	s, err := w.cluster.Client.CoreV1().Secrets(w.namespace).Get(w.Context(), secret, metav1.GetOptions{})
 	w.must(err)
@@ -159,9 +219,9 @@ func (w *world) finishLoadBy(l *modeLoad) {
 }
 
 // expectAllOf wants what all loads were acknowledged to be there in the end.
-func (w *world) expectAllOf(s speech, loads []*modeLoad) {
+func (w *world) expectAllOf(loads []*modeLoad) {
 	w.Helper()
-	client := w.dialBy(s)
+	client := w.dialBy(loads[len(loads)-1].speech)
 	defer func() { _ = client.Close() }()
 	for _, l := range loads {
 		found, err := client.Get(w.Context(), l.prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())

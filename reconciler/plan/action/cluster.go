@@ -56,7 +56,12 @@ func (IssueCertificates) String() string { return "issue certificates" }
 func (IssueCertificates) Disruptive() bool { return false }
 
 // After implements Action.
-func (IssueCertificates) After(s *situation.Situation) { s.Observed.Certificates.Missing = nil }
+func (IssueCertificates) After(s *situation.Situation) {
+	s.Observed.Certificates.Missing = nil
+	if i := s.Observed.Certificates.Issuers; i != nil && len(i.Missing) > 0 {
+		i.Missing, i.Both, i.Alone, i.Told = nil, "(both issuers)", "(quorate's authorities)", false
+	}
+}
 
 // Undo implements Action.
 func (IssueCertificates) Undo(s *situation.Situation) Undo { return undoMade(s) }
@@ -78,7 +83,12 @@ func (ReissueCertificates) String() string { return "widen certificates" }
 func (ReissueCertificates) Disruptive() bool { return false }
 
 // After implements Action.
-func (ReissueCertificates) After(s *situation.Situation) { s.Observed.Certificates.MissingSANs = nil }
+func (ReissueCertificates) After(s *situation.Situation) {
+	s.Observed.Certificates.MissingSANs = nil
+	if i := s.Observed.Certificates.Issuers; i != nil {
+		i.MissingSANs = nil
+	}
+}
 
 // Undo implements Action.
 func (ReissueCertificates) Undo(*situation.Situation) Undo {
@@ -102,7 +112,12 @@ func (RenewCertificates) String() string { return "renew certificates" }
 func (RenewCertificates) Disruptive() bool { return false }
 
 // After implements Action.
-func (RenewCertificates) After(s *situation.Situation) { s.Observed.Certificates.Due = nil }
+func (RenewCertificates) After(s *situation.Situation) {
+	s.Observed.Certificates.Due = nil
+	if i := s.Observed.Certificates.Issuers; i != nil {
+		i.Due = nil
+	}
+}
 
 // Undo implements Action.
 func (RenewCertificates) Undo(*situation.Situation) Undo {
@@ -125,7 +140,12 @@ func (IssueClientCertificates) String() string { return "issue certificates of c
 func (IssueClientCertificates) Disruptive() bool { return false }
 
 // After implements Action.
-func (IssueClientCertificates) After(s *situation.Situation) { s.Observed.Certificates.Clients = nil }
+func (IssueClientCertificates) After(s *situation.Situation) {
+	s.Observed.Certificates.Clients = nil
+	if i := s.Observed.Certificates.Issuers; i != nil {
+		i.Clients = nil
+	}
+}
 
 // Undo implements Action.
 func (IssueClientCertificates) Undo(*situation.Situation) Undo {

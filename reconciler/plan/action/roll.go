@@ -34,6 +34,8 @@ func (StartRoll) Disruptive() bool { return false }
 func (a StartRoll) After(s *situation.Situation) {
 	next := transport.Of(s.Git, s.Observed, s.Now).Template
 	s.Observed.Set.Template, s.Observed.Set.Version, s.Observed.Set.Partition = a.Template, a.To, a.Partition
+	s.Observed.Set.ChangedAt = s.Now
+	outlook.SwitchIssuer(s, next)
 	s.Observed.Transport = next
 	if r := s.Observed.Certificates.Rotation; r != nil {
 		r.Set = s.Desired.Trust
@@ -134,7 +136,9 @@ func (EndRoll) String() string { return "end the roll" }
 func (EndRoll) Disruptive() bool { return false }
 
 // After implements Action.
-func (a EndRoll) After(s *situation.Situation) { s.Observed.Set.Partition = a.Replicas }
+func (a EndRoll) After(s *situation.Situation) {
+	s.Observed.Set.Partition, s.Observed.Set.ChangedAt = a.Replicas, s.Now
+}
 
 // Undo implements Action.
 func (EndRoll) Undo(*situation.Situation) Undo { return onlyNotes() }

@@ -53,8 +53,12 @@ func (PublishTrust) Kind() string { return "PublishTrust" }
 
 // String implements Action.
 func (a PublishTrust) String() string {
-	if a.Bundle == state.BundleBoth {
+	switch a.Bundle {
+	case state.BundleBoth:
 		return "publish both authorities"
+	case state.BundleIssuers:
+		return "publish the authorities of both issuers"
+	case state.BundleOld, state.BundleNew, state.BundleOther:
 	}
 	return "publish " + a.Secret
 }
@@ -65,6 +69,13 @@ func (PublishTrust) Disruptive() bool { return false }
 // After implements Action.
 func (a PublishTrust) After(s *situation.Situation) {
 	r := s.Observed.Certificates.Rotation
+	if i := s.Observed.Certificates.Issuers; i != nil {
+		i.Publish(a.Secret)
+		i.Told = i.Told || a.Bundle == state.BundleIssuers
+	}
+	if r == nil || a.Bundle == state.BundleIssuers {
+		return
+	}
 	r.Trusts[a.Secret] = s.Now
 	for i := range r.Leaves {
 		if a.Bundle != "" {
@@ -119,6 +130,8 @@ func (SwitchCertificates) Undo(*situation.Situation) Undo {
 // RetireAuthorities ends a change of the authorities: what stays takes the place of the present
 // ones, and the keys and certificates of the others are deleted.
 type RetireAuthorities struct {
+	// Keep are the authorities that stay: ByOther for none of quorate's, where another program
+	// issues all certificates, and ByBoth for those of quorate's alone after such a time.
 	Keep state.Signer
 	// Trust is the Secret with what members trust that they mount, "" for none.
 	Trust string
@@ -131,8 +144,14 @@ func (RetireAuthorities) Kind() string { return "RetireAuthorities" }
 
 // String implements Action.
 func (a RetireAuthorities) String() string {
-	if a.Keep == state.ByPresent {
+	switch a.Keep {
+	case state.ByPresent:
 		return "delete the next authorities"
+	case state.ByOther:
+		return "delete the authorities and certificates that quorate has made"
+	case state.ByBoth:
+		return "delete what the other program's certificates were trusted by"
+	case state.ByNext:
 	}
 	return "delete the authorities from before"
 }
@@ -143,6 +162,10 @@ func (RetireAuthorities) Disruptive() bool { return false }
 // After implements Action.
 func (a RetireAuthorities) After(s *situation.Situation) {
 	r := s.Observed.Certificates.Rotation
+	s.Observed.Certificates.Issuers = nil
+	if a.Keep == state.ByOther || r == nil {
+		return
+	}
 	if a.Keep == state.ByNext {
 		r.Word, r.Lost, r.Made, r.Ends = r.NextWord, nil, s.Now, s.Now.Add(s.Git.Spec.TLS.AuthorityLife())
 		r.Old = r.New
@@ -161,8 +184,12 @@ func (a RetireAuthorities) After(s *situation.Situation) {
 
 // Undo implements Action.
 func (a RetireAuthorities) Undo(*situation.Situation) Undo {
-	if a.Keep == state.ByPresent {
+	switch a.Keep {
+	case state.ByPresent, state.ByBoth:
 		return harmless("nothing trusts the authorities that go")
+	case state.ByOther:
+		return final("the keys are deleted; spec.tls.mode Managed makes others, and changes back in the same steps")
+	case state.ByNext:
 	}
 	return final("the keys are deleted; a new word of spec.tls.rotate makes others")
 }

@@ -3,6 +3,7 @@ package action
 import (
 	"slices"
 
+	"github.com/quorate/quorate/reconciler/plan/issuers"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 )
 
@@ -31,7 +32,10 @@ func (a KeepTrust) After(s *situation.Situation) {
 	t.Gone = slices.DeleteFunc(slices.Clone(t.Gone), func(name string) bool { return name == a.Secret })
 	t.Kept = slices.DeleteFunc(slices.Clone(t.Kept), func(name string) bool { return name == a.Secret || slices.Contains(a.Drop, name) })
 	t.Kept = append(t.Kept, a.Secret)
-	if target := t.Target(s.Now); target != s.Git.Trust {
+	if i := s.Observed.Certificates.Issuers; i != nil {
+		i.Publish(a.Secret)
+	}
+	if target := t.Target(s.Now); target != s.Git.Trust && !issuers.Of(s.Git.Spec.TLS, s.Observed, s.Now).Changing {
 		s.Git.Trust, s.Git.Template = target, "(trusting "+target+")"
 	}
 }

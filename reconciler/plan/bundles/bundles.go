@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/issuers"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 )
@@ -52,7 +53,7 @@ func TakeUp(s *situation.Situation) verdict.Verdict {
 	switch {
 	case len(t.Kept) == 0:
 		return verdict.Do(action.KeepTrust{Secret: t.Wanted}, "members read the ca.crt of their Secrets only when they start: what they have read is kept, so that a change of it is seen; nothing mounts it")
-	case !t.Changed() && len(t.Spare()) == 0:
+	case issuers.Of(s.Git.Spec.TLS, s.Observed, s.Now).Changing, !t.Changed() && len(t.Spare()) == 0:
 		return verdict.Pass()
 	case !t.Changed():
 		return verdict.Do(action.KeepTrust{Secret: t.Wanted, Drop: t.Spare()}, "every member that runs trusts what the Secrets say now, and no other bundle")
@@ -69,7 +70,7 @@ func TakeUp(s *situation.Situation) verdict.Verdict {
 
 // TakesUp adds to the reason of a roll that members take up another trust by it, "" where they do not.
 func TakesUp(s *situation.Situation) string {
-	if c := s.Observed.Certificates; c.Rotation != nil || s.Desired.Trust == c.Trust.Mounted {
+	if c := s.Observed.Certificates; c.Rotation != nil || s.Desired.Trust == c.Trust.Mounted || issuers.Of(s.Git.Spec.TLS, s.Observed, s.Now).Changing {
 		return ""
 	}
 	return "; members that restart trust the ca.crt that their Secrets have now"

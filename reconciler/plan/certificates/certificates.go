@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/bundles"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -26,6 +27,8 @@ func Issue(s *situation.Situation) verdict.Verdict {
 		return verdict.Pass()
 	case c.Rotation != nil && c.Rotation.Over != "":
 		return revive(s)
+	case lost(c.Issuers) != "":
+		return verdict.Do(action.PublishTrust{Secret: lost(c.Issuers), Bundle: state.BundleIssuers}, "members mount it, and none of them starts without it")
 	case len(c.Trust.Gone) > 0:
 		return bundles.Gone(s)
 	case len(c.Missing) > 0:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/plan/issuers"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/trust"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
@@ -125,8 +126,11 @@ func await(s *situation.Situation, a trust.Aim, so, then string) verdict.Verdict
 
 // tidy deletes what a change that is over has left.
 func tidy(s *situation.Situation, r *state.Rotation) verdict.Verdict {
-	if len(r.Next) > 0 || s.Rolling() {
+	if len(r.Next) > 0 || s.Rolling() || issuers.Of(s.Git.Spec.TLS, s.Observed, s.Now).Changing {
 		return verdict.Pass()
+	}
+	if slices.ContainsFunc(r.Leaves, func(l state.IssuedLeaf) bool { return l.Bundle == state.BundleOther }) {
+		return verdict.Do(action.RetireAuthorities{Keep: state.ByBoth, Trust: r.Set}, "members trust quorate's authorities alone, and who reads what it trusts does so again, too")
 	}
 	for name := range r.Trusts {
 		if name != r.Set && !slices.Contains(r.Mounted, name) {

@@ -51,7 +51,7 @@ func speech(mode schema.TLSMode) string {
 func WhyTransport(s *situation.Situation) string {
 	a := transport.Of(s.Git, s.Observed, s.Now)
 	switch {
-	case a.Template == s.Observed.Transport || s.Observed.Transport.Own == "":
+	case a.Phase == transport.None || a.Template == s.Observed.Transport || s.Observed.Transport.Own == "":
 		return ""
 	case a.Template.Also != "":
 		return "members are to listen to plain text and to TLS, for spec.tls.mode changes; "

@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/issuers"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/transport"
 	"github.com/quorate/quorate/reconciler/plan/trust"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
 )
 
 // Clone copies what a forecast changes.
@@ -35,7 +39,34 @@ func Clone(s *situation.Situation) *situation.Situation {
 		rotation.Trusts, rotation.Leaves = maps.Clone(rotation.Trusts), slices.Clone(rotation.Leaves)
 		c.Observed.Certificates.Rotation = &rotation
 	}
+	if s.Observed.Certificates.Issuers != nil {
+		issuing := *s.Observed.Certificates.Issuers
+		c.Observed.Certificates.Issuers = &issuing
+	}
 	return &c
+}
+
+// SwitchIssuer has the template that is next show the certificates of its issuer, and trust what it
+// mounts. Of the issuer from before nothing is asked any more but what is left of it.
+func SwitchIssuer(s *situation.Situation, next state.Transport) {
+	c := &s.Observed.Certificates
+	i := c.Issuers
+	if i == nil {
+		return
+	}
+	i.Mounted, i.Mixed, i.Halfway = s.Desired.Trust, i.Both != "" && s.Desired.Trust == i.Both, false
+	if next.Own == s.Observed.Transport.Own || next.Also != "" || s.Observed.Transport.Also != "" {
+		return
+	}
+	if next.Own != schema.TLSSecrets {
+		c.Trust, c.Rotation = state.Trust{}, &state.Rotation{
+			Old: i.Alone, Both: i.Alone, New: i.Alone, Trusts: map[string]time.Time{},
+			Leaves: []state.IssuedLeaf{{By: state.ByBoth, Bundle: state.BundleOther}},
+		}
+		return
+	}
+	c.Rotation, c.Trust = nil, state.Trust{Wanted: i.Alone, Kept: slices.Clone(i.Made), Mounted: i.Mounted, Running: []string{i.Mounted}}
+	i.Left = append(slices.Clone(i.Left), "(what quorate has issued)")
 }
 
 // Retemplate has the members' template trust and listen to what members are to by now.
@@ -43,13 +74,19 @@ func Retemplate(s *situation.Situation) {
 	retrust(s)
 	a := transport.Of(s.Git, s.Observed, s.Now)
 	if a.Template != s.Observed.Transport && s.Observed.Transport.Own != "" {
-		s.Git.Template = fmt.Sprintf("(listening to %s %s)", a.Template.Own, a.Template.Also)
+		s.Git.Template = strings.TrimRight(fmt.Sprintf("(listening to %s %s", a.Template.Own, a.Template.Also), " ") + ")"
 	}
 }
 
 // retrust has the members' template mount what members are to trust by now. What it would be is
 // not known before.
 func retrust(s *situation.Situation) {
+	if a := issuers.Of(s.Git.Spec.TLS, s.Observed, s.Now); a.Changing {
+		if a.Trust != s.Git.Trust {
+			s.Git.Trust, s.Git.Template = a.Trust, "(trusting "+a.Trust+")"
+		}
+		return
+	}
 	if s.Observed.Certificates.Rotation == nil {
 		return // another program issues them
 	}
@@ -63,6 +100,12 @@ func retrust(s *situation.Situation) {
 func Prove(s *situation.Situation) {
 	if t := transport.Of(s.Git, s.Observed, s.Now); t.Phase == transport.Overlap {
 		s.Now = t.Until
+		return
+	}
+	if i := issuers.Of(s.Git.Spec.TLS, s.Observed, s.Now); i.Changing {
+		if i.Until.After(s.Now) {
+			s.Now = i.Until
+		}
 		return
 	}
 	a, r := trust.Of(s.Git.Spec.TLS, s.Observed, s.Now), s.Observed.Certificates.Rotation

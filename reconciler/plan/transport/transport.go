@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/issuers"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -76,6 +77,7 @@ func Of(d state.Desired, o state.Observed, now time.Time) Aim {
 	a := Aim{Template: is}
 	switch {
 	case is.Also == "" && is.Own.Encrypts() == wants.Encrypts():
+		a.Template = issuers.Of(d.Spec.TLS, o, now).Leaves
 		own := urls(d, o, is.Own, naming.PeerPort)
 		if a.Member = elsewhere(d, o, own); a.Member != "" && len(o.Record.PeerURLs) > 0 && !o.Rolling() {
 			a.Phase, a.URLs = Settle, own[a.Member]

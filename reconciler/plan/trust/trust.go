@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/issuers"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -77,6 +78,8 @@ func Of(tls schema.TLSSpec, o state.Observed, now time.Time) Aim {
 	switch {
 	case r.Over != "":
 		return over(r, o)
+	case len(r.Next) == 0 && issuers.Of(tls, o, now).Changing:
+		return Aim{Keep: state.ByNext, Trust: r.Set} // what Git asks for besides begins when that is over
 	case len(r.Next) == 0:
 		return steady(tls, r, now)
 	}
@@ -90,6 +93,9 @@ func Of(tls schema.TLSSpec, o state.Observed, now time.Time) Aim {
 		a.Why = "Git takes the change back, with spec.tls.rotate " + quoted(tls.Rotate)
 	default:
 		a.Later = later(tls, r)
+	}
+	if a.Later == "" && issuers.Of(tls, o, now).Phase == issuers.Later {
+		a.Later = "spec.tls.mode " + string(tls.Mode) + " asks for another issuer, which takes over when this is over"
 	}
 	a.walk(tls.OverlapTime(), r, o, single, now)
 	return a
