@@ -31,9 +31,7 @@ func TestLostVolume(t *testing.T) {
 	w.must(w.cluster.Client.CoreV1().Pods(w.namespace).Delete(t.Context(), "orders-2", background))
 
 	// 78: the guard refuses.
-	w.eventually("the guard to refuse", rollLimit, func(ctx context.Context) (bool, error) {
-		return strings.Contains(w.guardSaid(ctx, "orders-2"), "is empty although this member had joined"), nil
-	})
+	w.awaitGuarded("orders-2")
 	// 87: quorate says so and does nothing meanwhile, not even an upgrade.
 	w.mark = 0
 	w.awaitHold("Waiting", holdLimit, "orders-2 has lost its data", "it is replaced", "unless it comes back")
@@ -78,6 +76,16 @@ func (w *world) guardSaid(ctx context.Context, pod string) string {
 		}
 	}
 	return ""
+}
+
+// awaitGuarded waits until each of some pods is there again and does not start on its empty volume.
+func (w *world) awaitGuarded(members ...string) {
+	w.Helper()
+	for _, member := range members {
+		w.eventually("the guard to refuse "+member, rollLimit, func(ctx context.Context) (bool, error) {
+			return strings.Contains(w.guardSaid(ctx, member), "is empty although this member had joined"), nil
+		})
+	}
 }
 
 // TestUnreachableMember cuts a pod off the network before an upgrade: the gate

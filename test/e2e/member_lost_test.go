@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -55,9 +54,7 @@ func (w *world) loseVolumeUnseen(member string) {
 	w.Helper()
 	w.daemon.Kill()
 	w.loseVolume(member)
-	w.eventually("the guard to refuse "+member, rollLimit, func(ctx context.Context) (bool, error) {
-		return strings.Contains(w.guardSaid(ctx, member), "is empty although this member had joined"), nil
-	})
+	w.awaitGuarded(member)
 	w.must(w.daemon.Start())
 }
 

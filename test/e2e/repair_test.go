@@ -166,11 +166,7 @@ func TestMajorityLost(t *testing.T) {
 	// 84, 88: more than one candidate, and no quorum.
 	w.loseVolume("orders-1")
 	w.loseVolume("orders-2")
-	for _, member := range []string{"orders-1", "orders-2"} {
-		w.eventually("the guard to refuse "+member, rollLimit, func(ctx context.Context) (bool, error) {
-			return strings.Contains(w.guardSaid(ctx, member), "is empty"), nil
-		})
-	}
+	w.awaitGuarded("orders-1", "orders-2")
 	hold := w.await("a hold about the quorum", holdLimit, func(l lab.LogLine) bool {
 		return l.Msg == "on hold" && strings.Contains(l.Hold(), "quorum")
 	})
