@@ -7,6 +7,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/bundles"
 	"github.com/quorate/quorate/reconciler/plan/certificates"
+	"github.com/quorate/quorate/reconciler/plan/logs"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/plan/volumes"
@@ -25,7 +26,7 @@ func start(s *situation.Situation) verdict.Verdict {
 		return v
 	}
 	if s.Waypoint().Flush {
-		return verdict.Do(action.NewStartRoll(s), s.FlushReason())
+		return verdict.Do(action.NewStartRoll(s), logs.Reason(s))
 	}
 	return verdict.Do(action.NewStartRoll(s), certificates.WhyTransport(s)+certificates.WhyIssuer(s)+certificates.WhyRoll(s)+"the StatefulSet gets the new template; its partition is above every pod, so none restarts yet"+bundles.TakesUp(s))
 }

@@ -2,12 +2,15 @@
 package logs
 
 import (
+	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // SnapshotTime is how long a member has to save its state before more is added to
@@ -26,7 +29,7 @@ func Flush(s *situation.Situation) verdict.Verdict {
 	if n == nil || n.Template != s.Desired.Template {
 		return forceSnapshot(s, "every member runs with snapshot-count=1; a few entries that touch no key have each of them save its state beside its log")
 	}
-	waiting := s.Unsaved(n)
+	waiting := unsaved(s, n)
 	switch {
 	case waiting == "":
 		return verdict.Do(action.RecordFlushed{Members: maps.Clone(s.Observed.Record.Members)},
@@ -45,4 +48,23 @@ func forceSnapshot(s *situation.Situation, reason string) verdict.Verdict {
 		return verdict.Unhealthy("there is no leader to add entries to the log", "")
 	}
 	return verdict.Do(action.ForceSnapshot{Member: l.Name, MemberID: l.ID, Template: s.Desired.Template}, reason)
+}
+
+// unsaved is the first member that has not saved its state since entries were last added
+// to the log, or "". One that has restarted counts from zero, and more are added.
+func unsaved(s *situation.Situation, n *state.ForcedSnapshot) string {
+	for _, name := range slices.Sorted(maps.Keys(s.Observed.Record.Members)) {
+		m := s.Observed.Round().Member(name)
+		before, known := n.Before[name]
+		if m == nil || m.Problem != "" || !known || m.Snapshots <= before {
+			return name
+		}
+	}
+	return ""
+}
+
+// Reason is why a roll that changes no version is needed before the next minor.
+func Reason(s *situation.Situation) string {
+	return fmt.Sprintf("before %s: the logs may hold entries of 3.5, at which 3.7 panics, so each member first saves its state beside its log (snapshot-count=1)",
+		s.Waypoints[1].Version)
 }
