@@ -239,7 +239,10 @@ func rules() []Entry {
 			Name:  "health",
 			Means: "A member is not healthy, by its own words or by what its pod says; or the members' data differs.",
 			Why:   "It is the gate: nothing below it stops a member while another one is not well.",
-			Do:    []string{"Check the member that the message names.", "The hold lists what else can be done, such as having it replaced."},
+			Do: []string{
+				"Check the member that the message names.", "The hold lists what else can be done, such as having it replaced.",
+				"A downgrade that neither Git nor the record speaks of is a person's, or the record is older than it: let that person finish, end it with etcdctl downgrade cancel, or restore the record.",
+			},
 		},
 		{
 			Name:  "claims",

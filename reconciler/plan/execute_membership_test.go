@@ -295,8 +295,7 @@ func (e *engine) executeUpkeep(w *world, a action.Action, f fate) bool {
 		w.enableDowngrade(a, f)
 	case action.CancelDowngrade:
 		if w.leader >= 0 {
-			w.downgrading = 0
-			w.raiseStorage()
+			w.cancelDowngrade(nil)
 			if f != half {
 				w.record.downgrade = 0 // the record forgets it last
 			}

@@ -29,7 +29,11 @@ func health(s *situation.Situation) verdict.Verdict {
 	if v := recorded(s); !v.Silent() {
 		return v
 	}
-	problem := s.HealthProblem(s.Observed.Round())
+	// What keeps space from being freed is told before the alarm that this would end.
+	problem := s.ToleratingNoSpace().HealthProblem(s.Observed.Round())
+	if problem.None() {
+		problem = s.HealthProblem(s.Observed.Round())
+	}
 	if problem.None() {
 		problem = s.PodProblem()
 	}

@@ -63,7 +63,16 @@ func TestHealth(t *testing.T) {
 		{name: "59: an alarm", change: now(func(r *state.Round) {
 			r.Alarms = []state.Alarm{{Kind: state.NoSpace, MemberID: "m1"}, {Kind: state.Corrupt, MemberID: state.UnknownMember}}
 		}), want: "alarm: NOSPACE on member m1, CORRUPT on an unknown member"},
-		{name: "a downgrade that was not asked for", change: now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), want: "a downgrade to 3.4 is in progress, which Git does not ask for"},
+		{name: "a downgrade that was not asked for", change: now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), want: "Unhealthy: a downgrade to 3.4 is in progress, which Git does not ask for and the record does not know; nothing is restarted until the cluster is healthy; find out who has begun it: `etcdctl downgrade cancel` ends it; or restore ConfigMap orders-record as it was last"},
+		{name: "59: what keeps space from being freed is told before the alarm", change: now(func(r *state.Round) {
+			r.Downgrading, r.DowngradeTarget, r.Alarms = true, "3.4", []state.Alarm{{Kind: state.NoSpace, MemberID: "m1"}}
+		}), want: "a downgrade to 3.4 is in progress"},
+		{name: "59: so is a version that is not the image's", change: with(now(func(r *state.Round) {
+			r.Alarms = []state.Alarm{{Kind: state.NoSpace, MemberID: "m1"}}
+		}), of(1, func(m *state.Member) { m.Version = newVersion })), want: "orders-1 runs etcd 3.6.16, but its pod was made for 3.5.35"},
+		{name: "59: where nothing does, the alarm is", change: now(func(r *state.Round) {
+			r.Alarms = []state.Alarm{{Kind: state.NoSpace, MemberID: "m1"}}
+		}), want: "alarm: NOSPACE on member m1"},
 		{name: "a downgrade to an unknown minor", change: now(func(r *state.Round) { r.Downgrading = true }), want: "a downgrade to another release is in progress, which Git"},
 		{name: "the downgrade that Git asks for", change: now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.5" })},
 		{name: "a downgrade that Git asked for before", change: with(now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), func(s *situation.Situation) { s.Observed.Record.Downgrade = &state.Downgrade{Minor: "3.4"} })},

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // 420: somebody restores the record from a backup of the Kubernetes API that is older than the
@@ -33,6 +34,39 @@ func TestARestoredRecord(t *testing.T) {
 	}
 }
 
+// A downgrade that Git has taken back, under a record from before it was begun: quorate cannot know
+// that it is its own, and a person may be in the middle of it. It is told, whatever else is
+// wrong, and each way that the hold names leads to rest.
+func TestADowngradeThatTheRecordForgot(t *testing.T) {
+	for name, change := range map[string]func(*world){
+		"nothing else":         func(*world) {},
+		"the cluster slept":    func(w *world) { w.record.hibernated = true },
+		"databases are full":   func(w *world) { w.fill(new(dice)) },
+		"one storage is lower": func(w *world) { w.claims[0].low = true },
+		"one member is lower":  func(w *world) { w.leader, w.pods[2].template, w.set.template, w.set.partition = 0, v35, v35, 2 },
+	} {
+		for n := range 2 {
+			e := newEngine(table())
+			w := runningWorld(3, v36)
+			w.earlier = w.record
+			w.descend(v36)
+			w.restoreOlder()
+			change(&w)
+			if broken := e.settle(&w); broken != "" || e.held == nil || w.downgrading != 5 {
+				t.Fatalf("%s: etcd goes down to minor %d, and the hold is %v: %s", name, w.downgrading, e.held, broken)
+			}
+			ways := e.ways(e.adviceOf(e.held))
+			if len(ways) != 2 {
+				t.Fatalf("%s: %d ways lead out of %s", name, len(ways), e.held)
+			}
+			ways[n].take(&w, e.held)
+			if broken := e.settle(&w); broken != "" || e.held != nil || w.downgrading != 0 {
+				t.Errorf("%s: %s: %s %v", name, ways[n].name, broken, e.held)
+			}
+		}
+	}
+}
+
 // recordBack is the way out of holds about an older record.
 const recordBack = "restore the record as it was last"
 
@@ -55,7 +89,22 @@ func (w *world) restoreRecord(*decision.Hold) {
 // olderRecord reports whether the record is older than the cluster: what was last is not, as
 // long as the members have not changed since.
 func (w *world) olderRecord() bool {
-	return w.outdated && w.record.members != w.voters() && w.earlier.members == w.voters()
+	older := w.record.members != w.voters() || w.strayDowngrade() && w.earlier.downgrade == w.downgrading
+	return w.outdated && older && w.earlier.members == w.voters()
+}
+
+// strayDowngrade reports whether etcd goes down to what neither Git nor the record speaks of: nobody
+// knows who has begun that.
+func (w *world) strayDowngrade() bool {
+	to := variants[w.ask.variant].minor
+	asked := to == w.downgrading || w.ask.stepwise && to < w.downgrading
+	return w.downgrading != 0 && w.record.downgrade != w.downgrading && !asked
+}
+
+// cancelDowngrade is `etcdctl downgrade cancel`.
+func (w *world) cancelDowngrade(*decision.Hold) {
+	w.downgrading = 0
+	w.raiseStorage()
 }
 
 // voters are the IDs of those that vote.
@@ -103,10 +152,19 @@ func remembered(d dice) world {
 	w.ask.sweep, w.ask.wipe = d.one(2), d.one(2)
 	w.ask.repair = []repairMode{repairAutomatic, repairOneByOne}[d.roll(2)]
 	w.record.applied = w.ask
+	if w.version == 6 && d.one(3) {
+		w.descend([]int8{v35, v36}[d.roll(2)])
+	}
 	if d.one(2) {
 		w.restoreOlder()
 	}
 	return w
+}
+
+// descend lets etcd be told of a downgrade to 3.5, and Git ask for a variant since.
+func (w *world) descend(asks int8) {
+	w.record.downgrade, w.record.backup = 5, fakeBackup{there: true, purpose: wordOf(string(state.ForDowngrade(variants[v35].version)))}
+	w.downgrading, w.version, w.ask.variant = 5, 5, asks
 }
 
 // nextID is the ID of a member that there was before.

@@ -188,7 +188,7 @@ func (w *world) anyPod() string {
 // would be a mistake then.
 func (w *world) sound() bool {
 	switch {
-	case w.foreign, w.record.owner.who == 2, w.record.lost, w.olderRecord(), w.alarm && !w.shrinkable(), w.corrupt, w.tampered, !w.sensible():
+	case w.foreign, w.record.owner.who == 2, w.record.lost, w.olderRecord(), w.strayDowngrade(), w.alarm && !w.shrinkable(), w.corrupt, w.tampered, !w.sensible():
 		return false
 	case !w.set.there && w.record.vague && w.record.settings == 0:
 		return false // its members are unknown

@@ -100,6 +100,7 @@ func advices() []advice {
 		{rules: "member", says: "revert the commit to go back", ways: []exit{revert, starts, {name: "fix the cause", take: (*world).tend}}},
 		{rules: "health", says: "if its data is not needed, delete its pod and its volume claim", seldom: true, ways: []exit{check, {name: "delete its pod and its claim", take: func(w *world, h *decision.Hold) { w.deleteClaim(ordinalOf(h)) }, loses: true}}},
 		{rules: "health membership", says: "where that learner is not wanted, remove it", ways: []exit{{name: "remove it", take: (*world).removeLearners}}},
+		{rules: "health", says: "`etcdctl downgrade cancel` ends it; or restore ConfigMap", seldom: true, ways: []exit{{name: "cancel the downgrade", take: (*world).cancelDowngrade}, restored}},
 		{rules: "health", about: "hold different data", says: "nothing is restarted until the cluster is healthy", ways: []exit{{name: "replace the data that is wrong", take: (*world).replaceWrong}}},
 		{rules: "health", says: "nothing is restarted until the cluster is healthy", ways: []exit{check}},
 		{rules: "backup", says: "revert the commit to go back", seldom: true, ways: []exit{revert}},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -24,6 +25,9 @@ func (s *Situation) HealthChoices(problem Remark) string {
 			return fmt.Sprintf("%s comes back once the cause is fixed; if its data is not needed, delete its pod and its volume claim %s, and a new member takes its place",
 				p.Name, s.Claim(p.Name))
 		}
+	}
+	if problem == s.strayDowngrade(s.Observed.Round()) {
+		return fmt.Sprintf("find out who has begun it: `etcdctl downgrade cancel` ends it; or restore ConfigMap %s as it was last, and quorate cancels what it began itself", naming.Record(s.Desired.Name))
 	}
 	if id := s.strayLearner(); id != "" {
 		return fmt.Sprintf("where that learner is not wanted, remove it with `etcdctl member remove %s`", id)
@@ -189,8 +193,8 @@ func (s *Situation) alarmProblem(r *state.Round, exempt string) Remark {
 	if len(r.Alarms) > 0 && !tolerated {
 		return Remark{Member: nameOf(s.Observed.Record.Members, r.Alarms[0].MemberID), Text: "alarm: " + AlarmList(r.Alarms)}
 	}
-	if r.Downgrading && !s.ours(r) {
-		return Remark{Text: fmt.Sprintf("a downgrade to %s is in progress, which Git does not ask for; `etcdctl downgrade cancel` ends it", cmp.Or(r.DowngradeTarget, "another release"))}
+	if problem := s.strayDowngrade(r); !problem.None() {
+		return problem
 	}
 	for _, m := range r.Members {
 		switch {
@@ -202,6 +206,15 @@ func (s *Situation) alarmProblem(r *state.Round, exempt string) Remark {
 		}
 	}
 	return Remark{}
+}
+
+// strayDowngrade is about a downgrade that neither Git nor the record speaks of: a person is in
+// the middle of it, or the record is older than it. So it is not cancelled without being asked.
+func (s *Situation) strayDowngrade(r *state.Round) Remark {
+	if !r.Downgrading || s.ours(r) {
+		return Remark{}
+	}
+	return Remark{Text: fmt.Sprintf("a downgrade to %s is in progress, which Git does not ask for and the record does not know", cmp.Or(r.DowngradeTarget, "another release"))}
 }
 
 // nameOf is the name of the member with an ID, or "".
