@@ -114,7 +114,7 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 	case action.ForceSnapshot:
 		return e.nudge(ctx, v, a)
 	case action.RecordFlushed:
-		return e.note(ctx, v, func(rec *record.Record) { rec.Flushed, rec.Nudged = maps.Clone(a.Members), nil })
+		return e.note(ctx, v, func(rec *record.Record) { rec.BornOn, rec.Flushed, rec.Nudged = a.BornOn, maps.Clone(a.Members), nil })
 	case action.EnableDowngrade:
 		return e.enableDowngrade(ctx, v, a)
 	case action.CancelDowngrade:

@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"maps"
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/logs"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
@@ -30,6 +32,8 @@ func TestFlush(t *testing.T) {
 			}
 		}
 	}
+	born := func(minor string) mutation { return on(func(r *state.Record) { r.BornOn = minor }) }
+	flushed := on(func(r *state.Record) { r.Flushed = maps.Clone(r.Members) })
 	const first = "add to the log: every member runs with snapshot-count=1"
 	checkRule(t, logs.Flush, []ruleCase{
 		{name: "17: no change passes"},
@@ -49,6 +53,16 @@ func TestFlush(t *testing.T) {
 		{name: "55: one of which nobody knew how often", change: with(at, nudged(time.Second, 2), saved(3, 3, 3), func(s *situation.Situation) { delete(s.Observed.Record.Forced.Before, "orders-2") }), want: "Waiting: orders-2 saves"},
 		{name: "55: some time later a few more are added", change: with(at, nudged(logs.SnapshotTime, 2), saved(3, 3, 2)), want: "add to the log: orders-2 has not saved its state beside its log since the last entries; a few more are added"},
 		{name: "55: a long time later a person is asked", change: with(at, nudged(time.Second, 2), since(time.Hour), saved(3, 3, 2)), want: "check the log of orders-2: it does not save snapshots"},
+		{name: "55: the record is older than a downgrade", change: born("3.6"), want: "record that the members' logs hold entries of 3.5: orders-0 runs etcd 3.5.35, and by the record no log can hold what that writes: the record is older than the cluster"},
+		{name: "55: so is one that calls the logs of all flushed", change: flushed, want: "record that the members' logs hold entries of 3.5"},
+		{name: "55: and knows of an older minor", change: with(born("3.4"), flushed), want: "record that the members' logs hold entries of 3.4"},
+		{name: "55: in the midst of a roll", change: with(commit("3.6.16"), begun, rolled("3.6.16", 0, 2), born("3.6")), want: "record that the members' logs hold entries of 3.5: orders-1 runs"},
+		{name: "55: a record that knows it", change: born("3.5")},
+		{name: "55: one from before that was noted", change: born("")},
+		{name: "55: a minor whose entries all can read", change: with(runs("3.6.16"), born("3.7"), flushed)},
+		{name: "55: what does not answer tells nothing", change: with(runs("3.6.16"), born("3.6"), down(0))},
+		{name: "55: no member was asked of that", change: with(born("3.6"), func(s *situation.Situation) { s.Observed.Rounds = nil })},
+		{name: "27: an unformed cluster has no such record", change: with(born("3.6"), unformed)},
 		{name: "55: there is no leader", change: with(at, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Unhealthy: there is no leader to add entries"},
 	})
 }
@@ -62,5 +76,15 @@ func TestWithoutTheFlushRuleNothingGoesTo37(t *testing.T) {
 	s.Desired.Waypoints = []state.Waypoint{{Version: "3.6.16", Flush: true, Template: "a"}}
 	if p := makeWith(without("flush"), s.Desired, s.Observed, noon); p.Hold != nil || len(p.Steps) > 0 {
 		t.Errorf("%s", p.Text())
+	}
+}
+
+// What is recorded of the logs replaces what was: the two forms of it.
+func TestRecordFlushed(t *testing.T) {
+	s := healthy(1)
+	s.Observed.Record.BornOn, s.Observed.Record.Flushed, s.Observed.Record.Forced = "3.6", s.Observed.Record.Members, &state.ForcedSnapshot{}
+	action.RecordFlushed{BornOn: "3.5"}.After(s)
+	if r := s.Observed.Record; r.BornOn != "3.5" || len(r.Flushed) > 0 || r.Forced != nil {
+		t.Errorf("%+v", r)
 	}
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/state"
@@ -64,9 +65,10 @@ func (w *world) nudge(a action.ForceSnapshot, f fate) {
 	}
 }
 
-// recordFlushed notes that the logs are clean.
+// recordFlushed notes which logs are clean.
 func (w *world) recordFlushed(a action.RecordFlushed) {
 	w.record.flushed, w.record.nudged = [most]int8{}, fakeNudged{}
+	w.record.bornOn = int8(slices.Index(lineText, a.BornOn))
 	for name, id := range a.Members {
 		w.record.flushed[ordinal8(name)] = idOf(id)
 	}

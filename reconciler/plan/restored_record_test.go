@@ -67,6 +67,34 @@ func TestADowngradeThatTheRecordForgot(t *testing.T) {
 	}
 }
 
+// A record from before the cluster went down to 3.5, restored while it runs that, is corrected: before
+// 3.7 each member saves its state beside its log, which 3.7 could not read.
+func TestARecordFromBeforeTheLogsGotOlder(t *testing.T) {
+	for name, was := range map[string]func(*fakeRecord){
+		"born on 3.6": func(r *fakeRecord) { r.bornOn = 6 },
+		"flushed":     func(r *fakeRecord) { r.bornOn, r.flushed = 5, r.members },
+	} {
+		for _, begun := range []bool{false, true} {
+			e := newEngine(table())
+			w := runningWorld(3, v35)
+			w.record.bornOn = 5
+			w.earlier = w.record
+			w.earlier.applied.variant = v36
+			was(&w.earlier)
+			if begun {
+				w.ask.variant, w.set.template, w.set.partition, w.pods[2].template = v36, v36, 2, v36
+			}
+			w.restoreOlder()
+			for _, v := range []int8{v36, v37} {
+				w.ask.variant = v
+				if broken := e.settle(&w); broken != "" || e.held != nil {
+					t.Fatalf("%s, begun: %t, to %s: %s %v", name, begun, variants[v].version, broken, e.held)
+				}
+			}
+		}
+	}
+}
+
 // recordBack is the way out of holds about an older record.
 const recordBack = "restore the record as it was last"
 
@@ -155,7 +183,13 @@ func remembered(d dice) world {
 	if w.version == 6 && d.one(3) {
 		w.descend([]int8{v35, v36}[d.roll(2)])
 	}
-	if d.one(2) {
+	if w.version == 5 && d.one(3) { // it has gone down to 3.5 since, which is to be seen as long as a member runs that
+		if was.bornOn = 6; d.one(2) {
+			was.bornOn, was.flushed = 5, was.members
+		}
+		w.record.bornOn = 5
+		w.restoreOlder()
+	} else if d.one(2) {
 		w.restoreOlder()
 	}
 	return w

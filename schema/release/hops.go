@@ -87,3 +87,14 @@ func OldestLog(to Version) (line string, limited bool) {
 	}
 	return line, limited
 }
+
+// WritesOld reports whether a member that runs v writes log entries that a later line cannot
+// read: see OldestLog.
+func WritesOld(v Version) bool {
+	for _, row := range hopRows() {
+		if row.reads != (Version{}) && v.before(row.reads) {
+			return true
+		}
+	}
+	return false
+}

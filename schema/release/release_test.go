@@ -230,6 +230,14 @@ func TestOldestLog(t *testing.T) {
 	}
 }
 
+func TestWritesOld(t *testing.T) {
+	for v, want := range map[string]bool{"3.4.45": true, "3.5.99": true, "3.6.0": false, "3.7.3": false} {
+		if got := release.WritesOld(must(t, v)); got != want {
+			t.Errorf("%s writes what a later one cannot read: %t", v, got)
+		}
+	}
+}
+
 // A release starts on data of its own minor and of the one before.
 func TestStartsOn(t *testing.T) {
 	for data, test := range map[string]struct {

@@ -46,9 +46,14 @@ func (a ForceSnapshot) After(s *situation.Situation) {
 // Undo implements Action.
 func (ForceSnapshot) Undo(*situation.Situation) Undo { return harmless("no key is touched") }
 
-// RecordFlushed records that no member's log holds anything that the next
-// minor cannot read.
-type RecordFlushed struct{ Members map[string]string }
+// RecordFlushed records of which members the log holds nothing that the next minor cannot
+// read: of all, or of none.
+type RecordFlushed struct {
+	// Members are their IDs by name.
+	Members map[string]string
+	// BornOn is the lowest minor that the cluster has run, such as "3.5"; "" for unknown.
+	BornOn string
+}
 
 func (RecordFlushed) isAction() {}
 
@@ -56,14 +61,19 @@ func (RecordFlushed) isAction() {}
 func (RecordFlushed) Kind() string { return "RecordFlushed" }
 
 // String implements Action.
-func (RecordFlushed) String() string { return "record that every member has saved its state" }
+func (a RecordFlushed) String() string {
+	if len(a.Members) == 0 {
+		return "record that the members' logs hold entries of " + a.BornOn
+	}
+	return "record that every member has saved its state"
+}
 
 // Disruptive implements Action: no member stops.
 func (RecordFlushed) Disruptive() bool { return false }
 
 // After implements Action.
 func (a RecordFlushed) After(s *situation.Situation) {
-	s.Observed.Record.Flushed, s.Observed.Record.Forced = maps.Clone(a.Members), nil
+	s.Observed.Record.BornOn, s.Observed.Record.Flushed, s.Observed.Record.Forced = a.BornOn, maps.Clone(a.Members), nil
 }
 
 // Undo implements Action.
