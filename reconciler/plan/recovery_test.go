@@ -223,6 +223,7 @@ func TestRecoveryUnderWay(t *testing.T) {
 		}), want: "resize the StatefulSet 3 → 0"},
 		{name: "353: another cluster's quorum is none", change: with(recovers, down(0), down(1), looks(func(r *state.Round) { r.ClusterID = "c9" })), want: "resize the StatefulSet 3 → 0"},
 		{name: "353: nor is it in time once a volume is restored", change: with(recovers, restore(state.Restore{State: state.RestoreRunning})), want: "resize the StatefulSet 3 → 0"},
+		{name: "420: the recovery is over, and a record from its midst is restored", change: with(recovers, unready(0, 1), looks(func(r *state.Round) { r.ClusterID = "c2" })), want: "Refused: the members answer as cluster c2, which the recovered cluster is to become: the record is older than the cluster; restore the record"},
 		{name: "the members stop", change: lost, want: "resize the StatefulSet 3 → 0"},
 		{name: "I21: nothing before the controller knows", change: with(empty, func(s *situation.Situation) { s.Observed.Set.Settled = false }), want: "Waiting: the recovery waits for the StatefulSet controller"},
 		{name: "an unformed cluster has nothing to recover", change: with(lost, func(s *situation.Situation) { s.Observed.Record.ClusterID = "" })},

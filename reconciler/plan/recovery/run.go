@@ -61,6 +61,9 @@ func restoreFirst(s *situation.Situation, r state.Recovering) verdict.Verdict {
 		return verdict.Do(action.RefuseRecovery{OneShot: r.OneShot}, "the cluster has its quorum again, and no volume was touched yet: a recovery would lose what was written; its members stay, or come back")
 	}
 	if s.Observed.Set != nil && s.Observed.Set.Replicas != 0 {
+		if v := over(s, r); !v.Silent() {
+			return v
+		}
 		if v := usableYet(s, r); !v.Silent() {
 			return v
 		}
@@ -120,6 +123,16 @@ func back(s *situation.Situation, r state.Recovering) bool {
 	round, quorum := s.Observed.Round(), state.Quorum(s.MemberCount())
 	answers := round != nil && round.Problem == "" && round.ClusterID == r.ClusterID && len(s.Observed.Pods) >= quorum
 	return answers || Ready(s, s.ByOrdinal()) >= quorum
+}
+
+// over keeps the members running that are those of the recovered cluster already: none of them
+// starts before the record says so, which is restored from before that.
+func over(s *situation.Situation, r state.Recovering) verdict.Verdict {
+	if round := s.Observed.Round(); round == nil || round.ClusterID != r.NewClusterID {
+		return verdict.Pass()
+	}
+	return verdict.Refuse(fmt.Sprintf("the members answer as cluster %s, which %s is to become: the record is older than the cluster", r.NewClusterID, r.Noun()),
+		"restore the record; nothing is done until then")
 }
 
 // usableYet keeps the members running while the claim that the recovery continues from
