@@ -19,6 +19,7 @@
 //
 //	desired      what one commit wants of clusters, backups and restores
 //	observe      Kubernetes and etcd → a View
+//	copies       Secrets of applications in other namespaces, and which are not as Git says
 //	modes        which form of spec.tls counts while its mode changes
 //	state        the words of the planner: Desired and Observed as plain values
 //	plan         the rules in one table, and the forecast;

@@ -29,7 +29,7 @@ func (r *Reconciler) DryRun(members Members) *Reconciler {
 // With returns a Reconciler with other options that sees what r's caches hold, and has
 // everything else its own.
 func (r *Reconciler) With(o Options, members Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger) *Reconciler {
-	next := wire(r.kube, r.cache, members, events, metrics, log, o.withDefaults())
+	next := wire(r.kube, r.cache, r.copies, members, events, metrics, log, o.withDefaults())
 	next.filled.Store(r.filled.Load())
 	return next
 }

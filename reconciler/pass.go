@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/copies"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/execute"
 	"github.com/quorate/quorate/reconciler/kube"
@@ -155,13 +156,24 @@ func (r *Reconciler) take(ctx context.Context, v *observe.View, step decision.St
 
 // refused notes that an object was not taken as it was applied, and reports whether that is so.
 func (r *Reconciler) refused(v *observe.View, act action.Action, err error) bool {
-	a, applies := act.(action.ApplyObject)
+	kind, name := "", ""
 	problem, refused := kube.Refusal(err)
-	if !applies || !refused {
+	switch a := act.(type) {
+	case action.ApplyObject:
+		kind, name = a.ObjectKind, a.Name
+	case action.CopyCertificate:
+		kind, name = "Secret", a.Namespace+"/"+a.Secret
+		problem, refused = copies.Refusal(err)
+	case action.DeleteCopy:
+		kind, name = "Secret", a.Namespace+"/"+a.Secret
+	default:
 		return false
 	}
-	again := r.Observer.Fights.Refused(v.Cluster.Key(), a.ObjectKind+"/"+a.Name, problem, v.Cluster.Digest, r.now())
-	r.Reporter.Refused(v, a, *again)
+	if !refused {
+		return false
+	}
+	again := r.Observer.Fights.Refused(v.Cluster.Key(), kind+"/"+name, problem, v.Cluster.Digest, r.now())
+	r.Reporter.Refused(v, kind, name, *again)
 	return true
 }
 

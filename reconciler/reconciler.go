@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/signing"
+	"github.com/quorate/quorate/reconciler/copies"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/execute"
@@ -116,6 +117,7 @@ type Reconciler struct {
 	Reporter  *report.Reporter
 	Scheduler *scheduler.Scheduler
 	cache     *observe.Cache
+	copies    *copies.Cache
 	Options   Options
 
 	pace pace
@@ -137,13 +139,13 @@ type Reconciler struct {
 
 // New returns a Reconciler that has observed nothing yet.
 func New(client kubernetes.Interface, members Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
-	return wire(client, observe.NewCache(client, o.Namespaces), members, events, metrics, log, o.withDefaults())
+	return wire(client, observe.NewCache(client, o.Namespaces), copies.New(client, o.Namespaces), members, events, metrics, log, o.withDefaults())
 }
 
 // wire gives each part what it needs of the others.
-func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
+func wire(kube kubernetes.Interface, cache *observe.Cache, copied *copies.Cache, members Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
 	r := &Reconciler{
-		kube: kube, Options: o, cache: cache, desired: map[string]desired.Cluster{}, disrupting: make(chan struct{}, 1),
+		kube: kube, Options: o, cache: cache, copies: copied, desired: map[string]desired.Cluster{}, disrupting: make(chan struct{}, 1),
 		queue: queue.New(state.MinRequeue), rules: rules{plan.Make, plan.Decide},
 	}
 	fights := &drift.Fights{}
@@ -152,6 +154,7 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, even
 	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL, More: o.BackupPlaces, Insecure: o.InsecureStores, Keys: o.BackupKeys, Calls: calls}, jobs.Client{Kube: kube, Namespaces: o.Namespaces}
 	r.Observer = &observe.Observer{
 		Kube: kube, Namespaces: o.Namespaces, Cache: cache, Jobs: running, Members: members, Fights: fights, Now: o.Now, Choose: all.Choose, Shake: handshake.Ask,
+		Copies:  &copies.Finder{Cache: copied, Fights: fights, Now: o.Now},
 		Options: observe.Options{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner},
 	}
 	r.Executor = &execute.Executor{
@@ -186,6 +189,9 @@ func (r *Reconciler) Start(ctx context.Context) error {
 	if err := r.cache.Start(ctx, r.enqueue); err != nil {
 		return fmt.Errorf("fill the caches: %w", err)
 	}
+	if err := r.copies.Start(ctx, r.enqueue); err != nil {
+		return fmt.Errorf("fill the cache of copies: %w", err)
+	}
 	r.filled.Store(true)
 	return nil
 }
@@ -209,6 +215,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 func (r *Reconciler) Close() {
 	r.shutDown()
 	r.cache.Shutdown()
+	r.copies.Shutdown()
 }
 
 // shutDown ends the queues.

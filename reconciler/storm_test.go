@@ -238,6 +238,8 @@ func anyAction(w *reconcilertest.World) map[string]action.Action {
 		action.ReissueCertificates{Secrets: []string{"orders-server"}},
 		action.RenewCertificates{Secrets: []string{"orders-server"}},
 		action.IssueClientCertificates{Secrets: []string{"orders-client-checkout"}},
+		action.CopyCertificate{Secret: "orders-client-checkout", Namespace: "web"},
+		action.DeleteCopy{Secret: "orders-client-checkout", Namespace: "web"},
 		action.MakeAuthorities{},
 		action.PublishTrust{Secret: "orders-trust-0123456789ab", Bundle: state.BundleBoth},
 		action.KeepTrust{Secret: "orders-trust-0123456789ab"},

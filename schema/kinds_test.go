@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -42,6 +43,13 @@ func TestFields(t *testing.T) {
 		{"a client's Secret of a bad name", cluster("tls: {clients: [{name: checkout, secretName: A_b}]}"), "spec.tls.clients[0].secretName: is not the name of a Secret"},
 		{"495 a client in quorate's own Secret", cluster("tls: {clients: [{name: checkout, secretName: orders-client}]}"), "spec.tls.clients[0].secretName: \"orders-client\" is the name of one of quorate's own Secrets"},
 		{"two clients in one Secret", cluster("tls: {clients: [{name: a, secretName: orders-client-b}, {name: b}]}"), "spec.tls.clients[1].secretName: \"orders-client-b\" is the Secret of \"a\" already"},
+		{"498 a client in other namespaces", cluster("tls: {clients: [{name: a, namespaces: [web, web-eu]}, {name: b, namespaces: [web]}]}"), ""},
+		{"498 a client in the cluster's namespace", cluster("tls: {clients: [{name: a, namespaces: [web, shop]}]}"), "spec.tls.clients[0].namespaces[1]: \"shop\" is the namespace of the cluster"},
+		{"498 a client in a namespace twice", cluster("tls: {clients: [{name: a, namespaces: [web, lab, web]}]}"), "spec.tls.clients[0].namespaces[2]: \"web\" is listed twice"},
+		{"498 a client in what is no namespace", cluster("tls: {clients: [{name: a, namespaces: [Web]}]}"), "spec.tls.clients[0].namespaces[0]: \"Web\" is not a namespace"},
+		{"498 a client in 16 namespaces", cluster("tls: {clients: [{name: a, namespaces: [" + namespaces(16) + "]}]}"), ""},
+		{"498 a client in too many namespaces", cluster("tls: {clients: [{name: a, namespaces: [" + namespaces(17) + "]}]}"), "spec.tls.clients[0].namespaces: are 17, and at most 16 are allowed"},
+		{"498 a restored cluster's client in its own namespace", strings.Replace(restore("{objectURL: \"s3://b/x.db\"}"), "storage:", "tls: {clients: [{name: a, namespaces: [shop]}]}, storage:", 1), "spec.clusterTemplate.tls.clients[0].namespaces[0]: \"shop\" is the namespace of the cluster"},
 		{"a restored cluster's client in quorate's own Secret", strings.Replace(restore("{objectURL: \"s3://b/x.db\"}"), "storage:", "tls: {clients: [{name: a, secretName: again-ca}]}, storage:", 1), "spec.clusterTemplate.tls.clients[0].secretName: \"again-ca\" is the name of one"},
 
 		{"144 Secrets in another mode", cluster("tls: {secrets: {server: a}}"), "spec.tls.secrets.client: is missing beside the others: name all three until the change from mode Secrets is over"},
@@ -160,4 +168,13 @@ func TestFields(t *testing.T) {
 			}
 		})
 	}
+}
+
+// namespaces are that many, with commas between them.
+func namespaces(n int) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("web-%d", i)
+	}
+	return strings.Join(names, ", ")
 }

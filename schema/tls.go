@@ -64,6 +64,11 @@ type TLSClient struct {
 	// tls.crt, tls.key and ca.crt, of type kubernetes.io/tls. Quorate makes it and renews
 	// it at two thirds of the certificate's life. Default: CLUSTER-client-NAME.
 	SecretName string `json:"secretName,omitempty" jsonschema:"form=subdomain"`
+	// Namespaces are others in which the Secret is kept as well, by the same name, for
+	// applications that live there. Quorate renews the copies, and deletes those that are no
+	// longer listed. A Secret there that it has not made is never written: it is told of, and
+	// nothing waits for it. At most 16.
+	Namespaces []string `json:"namespaces,omitempty" jsonschema:"maxItems=16,unique,form=label"`
 }
 
 // TLSLifetimes is how long certificates are good for.

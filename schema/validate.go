@@ -44,7 +44,7 @@ func Validate(c *EtcdCluster) []Problem {
 	v.metadata(c.Metadata, maxName)
 	v.spec(c.Spec, "spec")
 	v.recoveredMember(c)
-	v.clientSecrets("spec.tls.clients", c.Metadata.Name, c.Spec.TLS.Clients)
+	v.clientSecrets("spec.tls.clients", c.Metadata.Namespace, c.Metadata.Name, c.Spec.TLS.Clients)
 	return v.problems
 }
 

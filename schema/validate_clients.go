@@ -53,10 +53,11 @@ func (v *validator) tlsClients(t TLSSpec) {
 	}
 }
 
-// clientSecrets checks that each application has a Secret of its own. The cluster's name
-// stands in the names that are left out.
-func (v *validator) clientSecrets(field, cluster string, clients []TLSClient) {
+// clientSecrets checks that each application has a Secret of its own, and that it is copied into
+// other namespaces than the cluster's. The cluster's name stands in the names that are left out.
+func (v *validator) clientSecrets(field, namespace, cluster string, clients []TLSClient) {
 	for i, c := range clients {
+		v.copies(fmt.Sprintf("%s[%d].namespaces", field, i), namespace, c)
 		at, secret := fmt.Sprintf("%s[%d].secretName", field, i), c.Secret(cluster)
 		if OwnSecret(cluster, secret) {
 			v.fail(at, "%s is the name of one of quorate's own Secrets of this cluster: choose another", clip(secret))

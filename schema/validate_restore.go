@@ -17,7 +17,7 @@ func validateRestore(r *EtcdRestore) []Problem {
 	v.restoreSource(r.Spec.Source)
 	v.restoreTarget(r)
 	v.spec(r.Spec.ClusterTemplate, "spec.clusterTemplate")
-	v.clientSecrets("spec.clusterTemplate.tls.clients", r.Spec.ClusterName, r.Spec.ClusterTemplate.TLS.Clients)
+	v.clientSecrets("spec.clusterTemplate.tls.clients", r.Metadata.Namespace, r.Spec.ClusterName, r.Spec.ClusterTemplate.TLS.Clients)
 	if s := r.Spec.ClusterTemplate.State; s != StateRunning {
 		v.fail("spec.clusterTemplate.state", "is %s: a restore makes a running cluster, leave the field out", s)
 	}

@@ -31,6 +31,10 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 		return issuer{e}.keepTrust(ctx, v, a)
 	case action.IssueClientCertificates:
 		return issuer{e}.issueClients(ctx, v, a.Secrets)
+	case action.CopyCertificate:
+		return copier{e}.write(ctx, v, a)
+	case action.DeleteCopy:
+		return copier{e}.remove(ctx, v, a)
 	case action.MakeAuthorities:
 		return rotator{issuer{e}}.makeAuthorities(ctx, v)
 	case action.PublishTrust:

@@ -43,7 +43,8 @@ func (e rotator) makeAuthorities(ctx context.Context, v *observe.View) error {
 }
 
 // publishTrust has the Secrets of certificates say what is trusted, and then makes the Secret that
-// members mount: when it was made, all the others had said so.
+// members mount: when it was made, all the others had said so, and their copies, and from then on
+// clients have the overlap.
 func (e rotator) publishTrust(ctx context.Context, v *observe.View, a action.PublishTrust) error {
 	c, domain := v.Certified(), e.Options.ClusterDomain
 	live, err := e.liveSecrets(ctx, c)
@@ -64,6 +65,9 @@ func (e rotator) publishTrust(ctx context.Context, v *observe.View, a action.Pub
 	}
 	if live[a.Secret] != nil {
 		return nil
+	}
+	if err := (copier{e.Executor}).refresh(ctx, c); err != nil {
+		return err
 	}
 	return e.createSecrets(ctx, c, []*corev1.Secret{trusted})
 }

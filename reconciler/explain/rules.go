@@ -205,6 +205,11 @@ func rules() []Entry {
 			Why:   steps,
 		},
 		{
+			Name:  "copies",
+			Means: "The Secret of an application in another namespace, one of namespaces in spec.tls.clients, is made what it is in the namespace of the cluster; or it is deleted, as the file no longer asks for it.",
+			Why:   steps,
+		},
+		{
 			Name:  "missing",
 			Means: "The pod of a member does not exist: Kubernetes refuses it (a quota, Pod Security, a policy, a priority class that does not exist), and the hold has its words; or nobody creates it.",
 			Why:   "A rollout stops there, as every other member that restarted now would be refused as well. What heals goes on meanwhile: it stands above.",

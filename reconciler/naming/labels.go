@@ -41,6 +41,11 @@ const (
 	// LabelClient marks the Secret with an application's certificate with the name that
 	// spec.tls.clients gives it.
 	LabelClient = "quorate.dev/client"
+	// LabelClientOf marks the copy of such a Secret in another namespace with the name of the
+	// cluster, and LabelClientIn with the namespace of that. It carries no LabelCluster: it is
+	// none of the objects of a cluster in its own namespace.
+	LabelClientOf = "quorate.dev/client-of"
+	LabelClientIn = "quorate.dev/client-of-namespace"
 	// AnnotationTemplateHash is on a pod and its template: what the pod was
 	// made from, apart from the guard's image.
 	AnnotationTemplateHash = "quorate.dev/template-hash"

@@ -30,6 +30,7 @@ func (o *Observer) describe(g gathered) (*View, error) {
 	v.describeRecord(g.parsed, g.unreadable)
 	v.describeLeftovers(g.made)
 	v.describeCertificates(o.checked.Check(o.question(g.modes, g.modes.Certify(g.cluster)), g.secrets, g.made))
+	v.Observed.Certificates.Copies = o.Copies.Find(v.Certified(), v.Cluster.Digest, g.secrets, v.Observed.Certificates.Clients)
 	v.describeSet(g)
 	v.describeTrust(g)
 	v.describeBundles(g)

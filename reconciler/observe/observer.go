@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/quorate/quorate/reconciler/copies"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/etcd"
@@ -45,6 +46,9 @@ type Observer struct {
 	// Shake asks members by TLS whom they trust, while the authorities change. Nil where the
 	// members' pods cannot be reached directly: then a plan cannot say whether they do.
 	Shake func(ctx context.Context, q handshake.Question) []state.Handshake
+
+	// Copies finds what is not as it should be of applications' Secrets in other namespaces.
+	Copies *copies.Finder
 
 	drifts drift.Cache
 	// read is the last reading of each cluster's record, rendered its last rendering, and

@@ -37,8 +37,13 @@ type certWorld struct {
 	partition      int32
 	applied        string
 	client         certClient
-	pools          map[string]*x509.CertPool
-	parsed         map[string]*x509.Certificate
+	// copied is the Secret of the application in another namespace, and neighbour a client there.
+	// Where that is closed, quorate cannot write it; hasty: it begins the overlap without it.
+	copied        *corev1.Secret
+	neighbour     certClient
+	closed, hasty bool
+	pools         map[string]*x509.CertPool
+	parsed        map[string]*x509.Certificate
 	// doctor spoils what quorate sees.
 	doctor func(*state.Observed)
 	random *rand.Rand
@@ -78,7 +83,7 @@ func newCertWorld(overlap time.Duration, seed uint64) *certWorld {
 	w.c.Spec = schema.ClusterSpec{Version: oldVersion, Replicas: 3}
 	w.c.Spec.TLS = schema.TLSSpec{Mode: schema.TLSManaged, Overlap: &metav1.Duration{Duration: overlap}}
 	w.c.Spec.TLS.Lifetimes.Certificate = &metav1.Duration{Duration: 30 * 24 * time.Hour}
-	w.c.Spec.TLS.Clients = []schema.TLSClient{{Name: "checkout", CommonName: "checkout"}}
+	w.c.Spec.TLS.Clients = []schema.TLSClient{{Name: "checkout", CommonName: "checkout", Namespaces: []string{"web"}}}
 	made, err := certs.Issue(w.c, "cluster.local", nil, w.now)
 	if err != nil {
 		panic(err)
@@ -93,6 +98,8 @@ func newCertWorld(overlap time.Duration, seed uint64) *certWorld {
 	}
 	w.write(app)
 	w.client.secret = w.secrets[application]
+	w.copy()
+	w.neighbour.secret = w.copied
 	return w
 }
 
@@ -106,6 +113,16 @@ func (w *certWorld) write(all ...*corev1.Secret) {
 		w.secrets[s.Name] = s
 		if s.Name == application && w.client.due.IsZero() && w.client.secret != nil {
 			w.client.due = w.now.Add(time.Duration(w.random.Int64N(int64(w.c.Spec.TLS.OverlapTime()) + 1)))
+		}
+	}
+}
+
+// copy writes the copy of the application's Secret, which the client there reads within the overlap.
+func (w *certWorld) copy() {
+	if made := certs.MakeCopy(w.c, w.secrets[application], "web", w.copied); made != nil {
+		w.copied = made
+		if w.neighbour.due.IsZero() && w.neighbour.secret != nil {
+			w.neighbour.due = w.now.Add(time.Duration(w.random.Int64N(int64(w.c.Spec.TLS.OverlapTime()) + 1)))
 		}
 	}
 }
@@ -163,7 +180,11 @@ func (w *certWorld) judge() string {
 				return fmt.Sprintf("I22: member %d does not trust what member %d shows", j, i)
 			}
 		}
-		for who, secret := range map[string]*corev1.Secret{"a client": w.client.secret, "quorate": w.secrets["orders-client"]} {
+		shown := map[string]*corev1.Secret{"a client": w.client.secret, "quorate": w.secrets["orders-client"]}
+		if !w.closed {
+			shown["a client of another namespace"] = w.neighbour.secret
+		}
+		for who, secret := range shown {
 			if !w.trusts(w.pods[i].clients, secret) {
 				return fmt.Sprintf("I22: member %d does not trust what %s shows", i, who)
 			}
@@ -189,6 +210,9 @@ func (w *certWorld) happens(by time.Duration) {
 	if !w.client.due.IsZero() && !w.now.Before(w.client.due) {
 		w.client = certClient{secret: w.secrets[application]}
 	}
+	if !w.neighbour.due.IsZero() && !w.now.Before(w.neighbour.due) {
+		w.neighbour = certClient{secret: w.copied}
+	}
 	if w.random.IntN(8) == 0 {
 		i := w.random.IntN(3)
 		w.trace = append(w.trace, fmt.Sprintf("member %d crashes", i))
@@ -203,8 +227,16 @@ func (w *certWorld) observed() (state.Desired, state.Observed) {
 	status := certs.Check(w.c, "cluster.local", w.secrets, w.now)
 	o := s.Observed
 	o.Certificates = state.Certificates{Missing: status.Missing, Problems: status.Problems, MissingSANs: status.MissingSANs, Due: status.Due, Rotation: status.Rotation}
-	for _, client := range certs.CheckClients(w.c, w.secrets, w.now).Wanting {
+	wanting := certs.CheckClients(w.c, w.secrets, w.now).Wanting
+	for _, client := range wanting {
 		o.Certificates.Clients = append(o.Certificates.Clients, state.ClientCertificate(client))
+	}
+	for _, is := range certs.CheckCopies(w.c, w.secrets, wanting, []*corev1.Secret{w.copied}) {
+		one := state.ClientCopy{Secret: is.Secret, Namespace: is.Namespace, Why: is.Why}
+		if w.closed {
+			one.Refused = &state.Refusal{Problem: "it is forbidden", Since: w.now, Until: w.now.Add(time.Minute)}
+		}
+		o.Certificates.Copies = append(o.Certificates.Copies, one)
 	}
 	r := o.Certificates.Rotation
 	o.Set.Template, o.Set.CurrentTemplate, o.Set.Partition, r.Set = "t-"+w.trust, "t-"+w.current, w.partition, w.trust
@@ -313,6 +345,9 @@ func (w *certWorld) calls(d state.Desired, act action.Action) (calls []func()) {
 			writes(certs.Bundles(w.c, "cluster.local", w.secrets, a.Bundle))
 		}
 		if w.secrets[a.Secret] == nil {
+			if !w.closed && !w.hasty {
+				calls = append(calls, w.copy)
+			}
 			writes([]*corev1.Secret{trusted})
 		}
 	case action.SwitchCertificates:
@@ -345,6 +380,8 @@ func (w *certWorld) calls(d state.Desired, act action.Action) (calls []func()) {
 			must(err)
 			writes([]*corev1.Secret{issued})
 		}
+	case action.CopyCertificate:
+		calls = append(calls, w.copy)
 	case action.StartRoll:
 		calls = append(calls, func() { w.trust, w.partition = d.Trust, a.Partition })
 	case action.MoveLeader:
@@ -424,6 +461,8 @@ func (w *certWorld) unsatisfied() string {
 		return fmt.Sprintf("liveness: at rest with authorities of %q, and Git asks for %q", r.Word, word)
 	case len(r.Next) > 0:
 		return "liveness: at rest in the midst of a change"
+	case !w.closed && certs.MakeCopy(w.c, w.secrets[application], "web", w.copied) != nil:
+		return "liveness: at rest with a copy of something else"
 	case len(r.Trusts) > 1:
 		return "liveness: at rest with what members trusted once"
 	}
@@ -444,9 +483,9 @@ func TestCertificatesOfAllAreTrustedAtEachMoment(t *testing.T) {
 	rotated := 0
 	for seed := range uint64(36) {
 		w := newCertWorld([]time.Duration{0, 3 * time.Minute, 24 * time.Hour}[seed%3], seed)
-		w.brisk = seed%4 == 3
+		w.brisk, w.closed = seed%4 == 3, seed%5 == 4
 		if w.c.Spec.TLS.OverlapTime() == 0 {
-			w.client = certClient{secret: w.secrets[application]}
+			w.client, w.neighbour = certClient{secret: w.secrets[application]}, certClient{secret: w.copied}
 		}
 		if broken := w.play(120); broken != "" {
 			t.Fatalf("seed %d: %s\n\t%s", seed, broken, strings.Join(w.trace, "\n\t"))
@@ -505,6 +544,66 @@ func TestSwappedPhasesOfCertificatesAreCaught(t *testing.T) {
 	}
 }
 
+// 499: clients of other namespaces have the whole overlap, also where quorate is away right after it has
+// published both authorities: it begins when the copies have them. A quorate that begins it before, and
+// one that leaves the copies as they are, is caught.
+func TestTheOverlapBeginsWhenCopiesAreWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		hasty, blind bool
+		want         string
+	}{
+		"as quorate does":           {},
+		"the overlap begins before": {hasty: true, want: "I22: a client of another namespace does not trust what member"},
+		"no copy is written":        {hasty: true, blind: true, want: "I22: a client of another namespace does not trust what member"},
+		"none but before overlaps":  {blind: true, want: "liveness: at rest with a copy of something else"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken, trace := "", ""
+			for seed := uint64(1); seed < 8 && broken == ""; seed++ {
+				w := newCertWorld(24*time.Hour, seed)
+				w.c.Spec.TLS.Rotate, w.hasty = "2026-12", c.hasty
+				if c.blind {
+					w.doctor = func(o *state.Observed) { o.Certificates.Copies = nil }
+				}
+				broken = w.awayAfterPublishing()
+				if trace = strings.Join(w.trace, "\n\t"); c.want == "" && seed == 2 {
+					break
+				}
+			}
+			if c.want == "" && broken != "" || !strings.HasPrefix(broken, c.want) {
+				t.Errorf("%q\n\t%s", broken, trace)
+			}
+		})
+	}
+}
+
+// awayAfterPublishing is a change of the authorities for which quorate is away for longer than the
+// overlap after both were published. It returns what was broken, or "".
+func (w *certWorld) awayAfterPublishing() string {
+	published := func() bool {
+		return slices.ContainsFunc(slices.Collect(maps.Keys(w.secrets)), func(name string) bool { return naming.IsTrust("orders", name) })
+	}
+	for !published() {
+		w.pass()
+	}
+	w.happens(25 * time.Hour)
+	for n := range 600 {
+		by := time.Second
+		if n > 240 {
+			by = time.Hour
+		}
+		quiet := w.pass()
+		w.happens(by)
+		if broken := w.judge(); broken != "" {
+			return broken
+		}
+		if quiet {
+			return w.unsatisfied()
+		}
+	}
+	return "liveness: no rest"
+}
+
 // 572: the authorities expired while quorate was away, and no member trusts any other: new ones are
 // made, all is issued by them, and every member restarts at once. Where a member serves all the same,
 // a clock is wrong, and nothing is done.
@@ -534,7 +633,7 @@ func TestExpiredAuthoritiesAreReplaced(t *testing.T) {
 			}
 		}
 		w.happens(time.Minute)
-		w.client = certClient{secret: w.secrets[application]}
+		w.client, w.neighbour = certClient{secret: w.secrets[application]}, certClient{secret: w.copied}
 		if w.pass() {
 			break
 		}

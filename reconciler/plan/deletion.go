@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/certificates"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/stalled"
@@ -31,7 +32,7 @@ func deletion(s *situation.Situation) verdict.Verdict {
 	case !r.Deleted:
 		return beginDeletion(s)
 	}
-	if v := verdict.OneOf(s, deletePods, stopAll, deleteObjects); !v.Silent() {
+	if v := verdict.OneOf(s, deletePods, stopAll, deleteObjects, certificates.Withdraw); !v.Silent() {
 		return v
 	}
 	if s.Desired.Spec.Deletion.Volumes != schema.VolumesDelete {

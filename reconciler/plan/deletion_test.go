@@ -74,6 +74,9 @@ func TestDeletion(t *testing.T) {
 		{name: "then the rest", change: with(gone, deleted, stopped, noSet), want: "delete Service orders: it is no longer used"},
 		{name: "also what another writer has changed", change: with(gone, deleted, stopped, noSet, objects(state.ObjectDrifted)), want: "delete Service orders"},
 		{name: "I7: but not what is somebody else's", change: with(gone, deleted, stopped, noSet, objects(state.ObjectForeign))},
+		{name: "498: and the copies in other namespaces, also where the volumes are kept", change: with(empty, volumes(schema.VolumesKeep), copied(leftIn("web"))), want: "delete the copy of orders-client-checkout in namespace web: the cluster is deleted"},
+		{name: "498: but not before the cluster is gone", change: with(gone, deleted, copied(leftIn("web"))), want: "resize the StatefulSet 3 → 0"},
+		{name: "498: one that cannot be deleted keeps nothing", change: with(empty, volumes(schema.VolumesDelete), noVolumes, copied(refusedCopy(leftIn("web"), time.Second))), want: "delete the record"},
 		{name: "I6: the volumes last, and only if Git says so", change: with(empty, volumes(schema.VolumesDelete)), want: "delete the volume claim data-orders-0: spec.deletion.volumes is Delete"},
 		{name: "until they are gone", change: with(empty, volumes(schema.VolumesDelete), onTheirWay), want: "Waiting: Kubernetes deletes 3 volumes"},
 		{name: "135: a copy that carries the labels of a volume stays", change: with(empty, volumes(schema.VolumesDelete), secrets, func(s *situation.Situation) {

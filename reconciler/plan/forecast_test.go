@@ -210,6 +210,10 @@ func TestAfterAnAction(t *testing.T) {
 		{"younger certificates", func(s *situation.Situation) { s.Observed.Certificates.Due = []string{"orders-peer"} }, action.RenewCertificates{}, func(s *situation.Situation) bool { return s.Observed.Certificates.Due == nil }},
 		{"wider certificates", func(s *situation.Situation) { s.Observed.Certificates.MissingSANs = []string{"orders-peer"} }, action.ReissueCertificates{}, func(s *situation.Situation) bool { return s.Observed.Certificates.MissingSANs == nil }},
 		{"clients' certificates", func(s *situation.Situation) { s.Observed.Certificates.Clients = []state.ClientCertificate{{}} }, action.IssueClientCertificates{}, func(s *situation.Situation) bool { return s.Observed.Certificates.Clients == nil }},
+		{"a copy", copied(copyTo("web"), copyTo("lab"), leftIn("web")), action.CopyCertificate{Secret: "orders-client-checkout", Namespace: "web"}, func(s *situation.Situation) bool {
+			return len(s.Observed.Certificates.Copies) == 1 && s.Observed.Certificates.Copies[0].Namespace == "lab"
+		}},
+		{"a copy that goes", copied(leftIn("web")), action.DeleteCopy{Secret: "orders-client-checkout", Namespace: "web"}, func(s *situation.Situation) bool { return len(s.Observed.Certificates.Copies) == 0 }},
 		{"what members trust", trusting(func(t *state.Trust) { t.Kept, t.Running, t.Gone = []string{"old"}, []string{"old"}, []string{"new"} }), action.KeepTrust{Secret: "new", Drop: []string{"old"}}, func(s *situation.Situation) bool {
 			t := s.Observed.Certificates.Trust
 			return slices.Equal(t.Kept, []string{"new"}) && len(t.Gone) == 0 && s.Desired.Trust == "new" && s.Desired.Template != "a"

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/auth"
+	"github.com/quorate/quorate/reconciler/plan/certificates"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/situation"
@@ -31,7 +32,7 @@ func makeWith(rules []rule, d state.Desired, o state.Observed, now time.Time) de
 	s := situation.Of(d, o, now)
 	v := first(rules, s)
 	p := decide(v, s)
-	p.Warnings = slices.Concat(s.Warnings(), objects.Warnings(s), auth.Warnings(s))
+	p.Warnings = slices.Concat(s.Warnings(), objects.Warnings(s), auth.Warnings(s), certificates.Warnings(s))
 	switch {
 	case v.Hold != nil:
 		p.Steps = forecastBehind(rules, s, *v.Hold)

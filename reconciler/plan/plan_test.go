@@ -31,6 +31,8 @@ func TestActions(t *testing.T) {
 		{action.ReissueCertificates{}, "widen certificates", false},
 		{action.RenewCertificates{}, "renew certificates", false},
 		{action.IssueClientCertificates{}, "issue certificates of clients", false},
+		{action.CopyCertificate{Secret: "orders-client-checkout", Namespace: "web"}, "copy orders-client-checkout to namespace web", false},
+		{action.DeleteCopy{Secret: "orders-client-checkout", Namespace: "web"}, "delete the copy of orders-client-checkout in namespace web", false},
 		{action.MakeAuthorities{}, "make the next authorities", false},
 		{action.MoveMember{Member: "orders-0", URLs: []string{"https://a:2380", "https://a:2382"}}, "move orders-0 in the member list to https://a:2380 and https://a:2382", false},
 		{action.PublishTrust{Secret: "orders-trust-0a"}, "publish orders-trust-0a", false},

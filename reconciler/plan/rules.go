@@ -50,6 +50,7 @@ type rule struct {
 //	repair        a permanently lost member, unheard by the leader, is replaced, one, backed up I1 I5 I17
 //	alarms        space is freed, and an alarm ends when its cause has                         I9 I23
 //	clients       applications get certificates, new ones in time                              I22
+//	copies        and find them in other namespaces, before members refuse the ones from before    I22
 //	missing       a pod that Kubernetes refuses, or nobody creates, is told                    I2 I25
 //	path          every hop of every member is one that etcd supports                          I14
 //	mend          a member broken by an abandoned roll comes back before a downgrade           I15
@@ -112,6 +113,7 @@ func table() []rule {
 		{"repair", repair},
 		{"alarms", alarms},
 		{"clients", certificates.Clients},
+		{"copies", certificates.Copies},
 		{"missing", missing},
 		{"path", path},
 		{"mend", mend},

@@ -137,7 +137,7 @@ func vocabulary() map[string]string {
 			"joining leaving replacing retired failed hibernated deleted founders " +
 			"owner recovering recovered refused stored restored claims " +
 			"born flushed nudged downgrade settings compacted defragmented seen",
-		"certificates": "missing problem due ending ends client authorities listens trusts wants changed refused issuer other-problem other-missing",
+		"certificates": "missing problem due ending ends client authorities listens trusts wants changed refused issuer other-problem other-missing copies copy-refused",
 		"fleet":        "limit state name wave since broken why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds keeps size capacity class terminating bound growing rigid trouble created going finalizers",
 		"set":     "template current replicas partition settled immutable claims terminating going finalizers scaled-by status changed refused refused-pods refused-last",
@@ -372,6 +372,14 @@ func (a archive) observeObjects(t *testing.T, o *state.Observed) {
 	}
 	if secret, why, ok := strings.Cut(s["client"], " "); ok {
 		o.Certificates.Clients = []state.ClientCertificate{{Secret: secret, Why: why}}
+	}
+	for _, of := range strings.Fields(s["copies"]) {
+		namespace, secret, _ := strings.Cut(of, "/")
+		one := state.ClientCopy{Secret: secret, Namespace: namespace, Why: "is missing"}
+		if refused, why, _ := strings.Cut(s["copy-refused"], " "); refused == of {
+			one.Refused = &state.Refusal{Problem: why, Since: noon, Until: noon.Add(time.Minute)}
+		}
+		o.Certificates.Copies = append(o.Certificates.Copies, one)
 	}
 	_, volumes := a.read(t, "volumes")
 	for _, r := range volumes {

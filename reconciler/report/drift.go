@@ -42,10 +42,10 @@ func (r *Reporter) reportCorrection(v *observe.View, a action.Action) {
 }
 
 // Refused tells once that an object was not taken as quorate applies it, in the API server's words.
-func (r *Reporter) Refused(v *observe.View, a action.ApplyObject, why state.Refusal) {
-	key, object := v.Cluster.Key(), a.ObjectKind+" "+a.Name
+func (r *Reporter) Refused(v *observe.View, kind, name string, why state.Refusal) {
+	key, object := v.Cluster.Key(), kind+" "+name
 	r.Said.Clear(key, TopicStep)
-	r.Metrics.notTaken(v.Cluster, a.ObjectKind)
+	r.Metrics.notTaken(v.Cluster, kind)
 	if !r.Said.Changed(key, "refused "+object, WithoutNumbers(why.Problem)) {
 		return
 	}

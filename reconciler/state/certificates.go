@@ -23,6 +23,8 @@ type Certificates struct {
 	// phrases on Secrets of these names that are not quorate's to write.
 	Clients        []ClientCertificate
 	ForeignClients []string
+	// Copies are the copies of such Secrets in other namespaces that are not as Git says.
+	Copies []ClientCopy
 	// Rotation is how far a change of the authorities is; nil where quorate issues nothing.
 	Rotation *Rotation
 	// Trust is what members trust where another program issues their certificates.
