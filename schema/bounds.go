@@ -24,4 +24,5 @@ func (g *gathering) confine(namespaces []string) {
 		g.refused = append(g.refused, d)
 		return true
 	})
+	g.confineCopies(namespaces)
 }

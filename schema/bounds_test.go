@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -32,6 +33,11 @@ func TestOtherNamespacesAreHeld(t *testing.T) {
 	}
 	if !strings.Contains(told, "metadata.namespace") {
 		t.Errorf("of the one without a namespace it says\n%s", told)
+	}
+	copied := parser.Parse(files(declares("payments", "ledger", "  tls: {clients: [{name: a, namespaces: [search, lab]}]}\n")))
+	if told := fmt.Sprint(copied.Problems); len(copied.Held) != 1 || len(copied.Problems) != 1 || copied.Problems[0].ID != schema.IDNamespace ||
+		!strings.Contains(told, "spec.tls.clients[0].namespaces[1]: quorate does not work in namespace lab: --namespaces names payments, search") {
+		t.Errorf("of copies it says %s", told)
 	}
 	anywhere := schema.Parser{}
 	if set := anywhere.Parse(files(declares("lab", "ledger", ""))); len(set.Clusters) != 1 {

@@ -130,6 +130,7 @@ func (g *gathering) checkRead(d *declaration, j judgement, field, objectURL stri
 
 // checkCluster judges what a cluster is made of. before is the field that has it, and a dot.
 func (g *gathering) checkCluster(d *declaration, j judgement, before string, spec ClusterSpec) {
+	g.checkCopies(d, j, before, spec)
 	limits := j.rule().Limits
 	if limits.Members > 0 && spec.Replicas > limits.Members {
 		g.against(d, before+"replicas", "%s allows %d members: lower it, or ask the platform team for more", j.at("limits.members"), limits.Members)

@@ -30,6 +30,8 @@ rules:
 - name: search
   files: ["teams/search/*.yaml"]
   namespaces: [search]
+  values:
+    spec.tls.clients.namespaces: [shop]
 `
 )
 
@@ -88,6 +90,11 @@ func TestAPolicyHoldsWhatItDoesNotAllow(t *testing.T) {
 		"a field of elements":                     {"teams/payments/a.yaml", ledger + "  podTemplate: {spec: {tolerations: [{key: control-plane, operator: Exists}]}}\n", `does not allow "control-plane"`},
 		"a mode":                                  {"teams/payments/a.yaml", strings.Replace(ledger, "mode: Observe", "mode: Enforce", 1), `spec.mode: policy.yaml:15 (rule payments) does not allow "Enforce": it allows Observe`},
 		"a mode by default":                       {"teams/payments/a.yaml", strings.Replace(ledger, "  mode: Observe\n", "", 1), `does not allow "Enforce"`},
+		"copies where the rule allows clusters":   {"teams/payments/a.yaml", ledger + "  tls: {clients: [{name: a, namespaces: [payments-eu]}]}\n", ""},
+		"498 copies elsewhere":                    {"teams/payments/a.yaml", ledger + "  tls: {clients: [{name: a, namespaces: [payments-eu]}, {name: b, namespaces: [payments-eu, search]}]}\n", "spec.tls.clients[1].namespaces[1]: policy.yaml:6 (rule payments) does not allow namespace search: it allows payments, payments-*"},
+		"498 copies of a restored cluster":        {"teams/payments/a.yaml", restored(own, "  tls: {clients: [{name: a, namespaces: [search]}]}\n"), "spec.clusterTemplate.tls.clients[0].namespaces[0]: policy.yaml:6 (rule payments) does not allow namespace search"},
+		"498 copies that values allow":            {"teams/search/a.yaml", declares("search", "index", "  tls: {clients: [{name: a, namespaces: [shop]}]}\n"), ""},
+		"498 copies that values do not allow":     {"teams/search/a.yaml", declares("search", "index", "  tls: {clients: [{name: a, namespaces: [search-eu]}]}\n"), `spec.tls.clients.namespaces: policy.yaml:21 (rule search) does not allow "search-eu": it allows shop`},
 		"too many members":                        {"teams/payments/a.yaml", strings.Replace(ledger, "replicas: 3", "replicas: 5", 1), "spec.replicas: policy.yaml:16 (rule payments) allows 3 members"},
 		"too large volumes":                       {"teams/payments/a.yaml", strings.Replace(ledger, "16Gi", "17Gi", 1), "spec.storage.size: policy.yaml:16 (rule payments) allows 16Gi"},
 		"backups in another place":                {"teams/payments/a.yaml", elsewhere("s3://others/{{ .Namespace }}/"), "spec.backup.destination.objectURLTemplate: policy.yaml:7 (rule payments) does not allow this place for backups: it allows s3://payments-backups/{{ .Namespace }}/"},

@@ -68,6 +68,7 @@ func (g *gathering) withoutPrivileges(p *Policy) {
 
 // withoutPrivilegesIn judges a cluster's pods. before is the field that has the cluster, and a dot.
 func (g *gathering) withoutPrivilegesIn(d *declaration, rule PolicyRule, before string, spec ClusterSpec) {
+	g.withoutCopiesToTheSystem(d, rule, before, spec)
 	pod := spec.PodTemplate
 	if pod.Spec.SecurityContext == nil && pod.Spec.PriorityClassName == "" && len(pod.Metadata.Annotations) == 0 {
 		return

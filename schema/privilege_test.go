@@ -27,6 +27,8 @@ func TestPrivilegesTakeAPolicy(t *testing.T) {
 		"AppArmor, by its old name":   {in("{metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/etcd: unconfined}}}"), "annotations", "    spec.podTemplate.metadata.annotations: [container.apparmor.security.beta.kubernetes.io/etcd]"},
 		"a namespace of Kubernetes":   {declares("kube-system", "orders", ""), "metadata.namespace", "  namespaces: [kube-system, shop]"},
 		"a backup in one":             {"apiVersion: quorate.dev/v1alpha1\nkind: EtcdBackup\nmetadata: {namespace: kube-system, name: once}\nspec:\n  source: {clusterURL: \"http://a.example.com:2379\"}\n  destination: {objectURLTemplate: \"s3://b/{{ .UID }}.db\"}\n", "metadata.namespace", "  namespaces: [kube-*]"},
+		"a copy into one":             {declares("shop", "orders", "  tls: {clients: [{name: a, namespaces: [web, kube-system]}]}\n"), "spec.tls.clients[0].namespaces[1]", "  namespaces: [shop, web, kube-*]"},
+		"a copy that values allow":    {declares("shop", "orders", "  tls: {clients: [{name: a, namespaces: [kube-system]}]}\n"), "spec.tls.clients[0].namespaces[0]", "    spec.tls.clients.namespaces: [kube-system]"},
 		"in the template of restores": {"apiVersion: quorate.dev/v1alpha1\nkind: EtcdRestore\nmetadata: {namespace: shop, name: back}\nspec:\n  source: {objectURL: \"s3://b/1.db\"}\n  clusterName: orders\n  clusterTemplate:\n    version: \"3.6.16\"\n    replicas: 3\n    storage: {size: 16Gi}\n    podTemplate: {spec: {priorityClassName: system-node-critical}}\n", "spec.clusterTemplate.podTemplate", "    spec.podTemplate.spec.priorityClassName: [system-node-critical]"},
 	} {
 		for which, bounds := range map[string]schema.Bounds{

@@ -96,7 +96,7 @@ func ProblemKinds() []ProblemKind {
 		{IDValue, KindOfError, "The value is missing, or not one that the field may have."},
 		{IDCrossFile, KindOfError, "The document contradicts another one, or names one that is not there."},
 		{IDPolicy, KindOfError, "The policy of the platform, `--policy`, does not allow it to this file."},
-		{IDNamespace, KindOfError, "The object is in a namespace that `--namespaces` does not name."},
+		{IDNamespace, KindOfError, "The object is in a namespace that `--namespaces` does not name, or copies of its certificates are to be."},
 		{IDNeedsPolicy, KindOfError, "It weakens what keeps pods and nodes apart, or is among Kubernetes' own, and only a policy, `--policy`, can allow that."},
 		{IDMore, KindOfError, "The document has more problems than are listed."},
 		{IDForbiddenChange, KindOfError, "The change cannot be applied to a live cluster, or etcd does not support it."},
