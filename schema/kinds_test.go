@@ -31,7 +31,7 @@ func TestFields(t *testing.T) {
 		{"144 Secrets", cluster("tls: {mode: Secrets, secrets: {server: a, peer: b, client: c}}"), ""},
 		{"144 a Secret is missing", cluster("tls: {mode: Secrets, secrets: {server: a, peer: b}}"), "spec.tls.secrets.client: is missing: with mode Secrets name a Secret"},
 		{"clients", cluster("tls: {clients: [{name: checkout}, {name: reports, commonName: reporting team, secretName: reports-etcd}]}"), ""},
-		{"a client of members that quorate gives no certificates", cluster("tls: {mode: Disabled, clients: [{name: checkout}]}"), "spec.tls.clients: is used with mode Managed only"},
+		{"a client of members that quorate gives no certificates", cluster("tls: {mode: Disabled, clients: [{name: checkout}]}"), "warning: spec.tls.clients: get no certificate in mode Disabled, which has no authority of quorate's to sign it: keep them until a change from Managed is over"},
 		{"a client twice", cluster("tls: {clients: [{name: checkout}, {name: checkout}]}"), "spec.tls.clients[1].name: \"checkout\" is listed twice"},
 		{"a client without a name", cluster("tls: {clients: [{commonName: checkout}]}"), "spec.tls.clients[0].name: is missing"},
 		{"a client of a bad name", cluster("tls: {clients: [{name: Checkout}]}"), "spec.tls.clients[0].name: \"Checkout\" is not a DNS label"},

@@ -42,6 +42,7 @@ const (
 	IDKeepLast             ID = "retention-keeps-all"
 	IDFileWithoutClaim     ID = "backup-without-claim"
 	IDUnencryptedStore     ID = "store-without-tls"
+	IDClientsUnsigned      ID = "clients-without-authority"
 	IDDeletedSource        ID = "backup-of-deleted"
 	IDGoneSource           ID = "restore-of-gone"
 	IDPlaces               ID = "shared-place"
@@ -120,6 +121,7 @@ func ProblemKinds() []ProblemKind {
 		{IDKeepLast, KindOfWarning, "`keepLast: 0` keeps all backups."},
 		{IDFileWithoutClaim, KindOfWarning, "No restore can read a backup at a `file` URL without a volume claim."},
 		{IDUnencryptedStore, KindOfWarning, "The object store is reached over `http`, which the daemon refuses without `--insecure-stores`."},
+		{IDClientsUnsigned, KindOfWarning, "Applications are listed, and quorate has no authority to sign their certificates."},
 		{IDDeletedSource, KindOfWarning, "A schedule backs up a cluster that is deleted."},
 		{IDGoneSource, KindOfWarning, "A restore names a cluster that no file declares."},
 		{IDPlaces, KindOfWarning, "Several objects may store backups at the same place."},

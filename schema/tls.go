@@ -33,8 +33,8 @@ type TLSSpec struct {
 	// Secrets names the Secrets of mode Secrets. When the mode changes to another one, they stay
 	// here until the change is over: until then members show what they have.
 	Secrets TLSSecretNames `json:"secrets,omitzero" jsonschema:"change=server and peer are immutable"`
-	// Clients get a certificate each that the members accept, for applications. Only in
-	// mode Managed. When one leaves the list, its Secret stays and is no longer renewed, and
+	// Clients get a certificate each that the members accept, for applications. Only
+	// mode Managed issues them; keep the list until a change to another mode is over. When one leaves the list, its Secret stays and is no longer renewed, and
 	// members accept its certificate until it expires, or the authorities change.
 	Clients []TLSClient `json:"clients,omitempty" jsonschema:"maxItems=64,unique"`
 	// Rotate asks for new authorities, of clients and of members, when it is another word than

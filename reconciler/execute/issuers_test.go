@@ -27,6 +27,7 @@ func issuedBy(mode schema.TLSMode) func(*schema.EtcdCluster) {
 	return func(c *schema.EtcdCluster) {
 		clustertest.NamedTLS(c)
 		c.Spec.TLS.Mode, c.Spec.TLS.Overlap = mode, &metav1.Duration{}
+		c.Spec.TLS.Clients = []schema.TLSClient{{Name: "checkout", CommonName: "checkout"}}
 	}
 }
 
@@ -90,6 +91,10 @@ func TestIssuersChange(t *testing.T) {
 					return true, nil, errors.New("the API server is away")
 				})
 				w.Commit(issuedBy(schema.TLSSecrets))
+				passUntil(w, func(decision.Plan) bool { return slices.Contains(shownByPods(w), "their-server") })
+				if n := strings.Count(string(secretIn(w, "orders-client-checkout").Data["ca.crt"]), "BEGIN"); n != 2 {
+					t.Errorf("an application trusts %d authorities while members show certificates of two", n)
+				}
 				passUntil(w, decision.Plan.Idle)
 				if got := shownByPods(w); !slices.Equal(got, []string{"their-server"}) {
 					t.Fatalf("members show %q", got)

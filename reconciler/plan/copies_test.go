@@ -48,6 +48,10 @@ func TestCopies(t *testing.T) {
 		{name: "499: also while members speak both", change: with(speaking(schema.TLSDisabled, schema.TLSManaged), wantsMode(schema.TLSDisabled), copied(leftIn("web")))},
 		{name: "499: and go when that is over", change: with(speaking(schema.TLSDisabled, ""), wantsMode(schema.TLSDisabled), copied(leftIn("web"))), want: remove},
 		{name: "499: what is asked for is written meanwhile", change: with(speaking(schema.TLSDisabled, ""), wantsMode(schema.TLSManaged), copied(copyTo("web"), leftIn("old"))), want: write},
+		{name: "499: so they do before another program's certificates are shown", change: with(speaking(schema.TLSManaged, ""), wantsMode(schema.TLSSecrets), copied(leftIn("web")))},
+		{name: "499: and while quorate's are trusted", change: with(handsOver(namedLeaves, schema.TLSSecrets, bothTrusted), copied(leftIn("web")))},
+		{name: "499: and go when they are not", change: with(handsOver(namedLeaves, schema.TLSSecrets), copied(leftIn("web"))), want: remove},
+		{name: "498: in mode Secrets nothing goes before a deletion has begun", change: with(handsOver(namedLeaves, schema.TLSSecrets), asksState(schema.StateDeleted), copied(leftIn("web")))},
 		{name: "499: with TLS they go at once", change: with(speaking(schema.TLSManaged, ""), wantsMode(schema.TLSManaged), copied(leftIn("web"))), want: remove},
 	})
 	checkRule(t, certificates.Withdraw, []ruleCase{

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/issuers"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
@@ -29,9 +30,13 @@ func Copies(s *situation.Situation) verdict.Verdict {
 }
 
 // stays reports whether copies are kept that the file no longer asks for: of a cluster that is to be
-// deleted until it is, and while members still have certificates that spec.tls.mode does not ask for.
+// deleted until it is, and while members still show or trust certificates of quorate's that spec.tls.mode
+// does not ask for.
 func stays(s *situation.Situation) bool {
-	return s.Desired.Spec.State == schema.StateDeleted || s.Observed.Transport.Secured().Encrypts() && !s.Git.Spec.TLS.Mode.Encrypts()
+	if state.SameIssuer(s.Git.Spec.TLS.Mode, schema.TLSManaged) {
+		return s.Desired.Spec.State == schema.StateDeleted
+	}
+	return s.Desired.Spec.State == schema.StateDeleted || state.SameIssuer(s.Observed.Transport.Secured(), schema.TLSManaged) || issuers.Of(s.Git.Spec.TLS, s.Observed, s.Now).Changing
 }
 
 // Withdraw deletes the copies of a cluster that is deleted. Kubernetes does not: an owner in another
