@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"go.uber.org/zap"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
@@ -351,6 +354,51 @@ func TestRootPasswordAtEachKill(t *testing.T) {
 				w.want = on
 				return killed
 			})
+		})
+	}
+}
+
+// 549: a member asks who is there in the words of the API, or before 3.5 in those of its store of users.
+func TestAMemberAsksWhoIsThere(t *testing.T) {
+	for said, asks := range map[string]bool{
+		"etcdserver: user name is empty": true, "etcdserver: invalid auth token": true, "etcdserver: revision of auth store is old": true,
+		"auth: user name is empty": true, "auth: invalid auth token": true, "auth: revision in header is old": true,
+		"etcdserver: permission denied": false, "auth: authentication is not enabled": false, "etcdserver: request timed out": false,
+	} {
+		if wantsToken(status.Error(codes.Unknown, said)) != asks {
+			t.Errorf("%q: asks %t", said, !asks)
+		}
+	}
+	if wantsToken(nil) {
+		t.Error("an answer asks")
+	}
+}
+
+// 549: of a cluster in plain text without users, which has no password of root, a snapshot is taken; once
+// somebody has switched authentication on, it says what is missing.
+func TestSnapshotsNeedAPasswordWithAuthenticationOnly(t *testing.T) {
+	for _, version := range []string{etcdtest.V34, etcdtest.V37} {
+		t.Run(version, func(t *testing.T) {
+			w := startPlain(t, version, 1)
+			none := w.endpoints[0]
+			none.Login = func(context.Context) ([]Password, error) { return nil, nil }
+			read := func() (int64, error) {
+				c := New()
+				defer c.Forget("shop/orders")
+				m, err := c.Snapshot(t.Context(), "shop/orders", w.target(w.round(false), none))
+				if err != nil {
+					return 0, err
+				}
+				defer func() { _ = m.Close() }()
+				return io.Copy(io.Discard, m)
+			}
+			if n, err := read(); err != nil || n == 0 {
+				t.Errorf("with authentication off: %d bytes, %v", n, err)
+			}
+			w.work(w.clients)
+			if n, err := read(); !errors.Is(err, ErrNoPassword) {
+				t.Errorf("with authentication on: %d bytes, %v", n, err)
+			}
 		})
 	}
 }

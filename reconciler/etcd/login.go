@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 )
 
 // refusedFor is how long none of the passwords is tried again when all were refused: etcd spends a
@@ -58,13 +60,30 @@ func (l *login) ask(ctx context.Context, method string, request, reply any, conn
 	return call(bearing(ctx, token), method, request, reply, conn, options...)
 }
 
-// stream begins a stream with a token that is new: it cannot be begun again.
+// stream begins a stream with a token that is new: it cannot be begun again. Where there is no password
+// to show, the member says itself whether it wants one.
 func (l *login) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, begin grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
 	token, err := l.renew(ctx, conn, l.held())
-	if err != nil {
+	if err != nil && !errors.Is(err, errNone) {
 		return nil, err
 	}
-	return begin(bearing(ctx, token), desc, conn, method, options...)
+	s, begun := begin(bearing(ctx, token), desc, conn, method, options...)
+	if begun != nil || err == nil {
+		return s, begun
+	}
+	return nameless{s}, nil
+}
+
+// nameless is a stream that was begun without a token.
+type nameless struct{ grpc.ClientStream }
+
+// RecvMsg implements grpc.ClientStream.
+func (s nameless) RecvMsg(answer any) error {
+	err := s.ClientStream.RecvMsg(answer)
+	if wantsToken(err) {
+		return errNone
+	}
+	return err
 }
 
 func (l *login) held() string {
@@ -81,14 +100,18 @@ func bearing(ctx context.Context, token string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, token)
 }
 
-// wantsToken reports whether a member asks who is there.
+// wantsToken reports whether a member asks who is there. Before 3.5, what answers for maintenance says so
+// in the words of the store of users.
 func wantsToken(err error) bool {
+	if err == nil {
+		return false
+	}
 	for _, known := range []error{rpctypes.ErrUserEmpty, rpctypes.ErrInvalidAuthToken, rpctypes.ErrAuthOldRevision} {
-		if err != nil && errors.Is(rpctypes.Error(err), known) {
+		if errors.Is(rpctypes.Error(err), known) {
 			return true
 		}
 	}
-	return false
+	return slices.Contains([]string{"auth: user name is empty", "auth: invalid auth token", "auth: revision in header is old"}, status.Convert(err).Message())
 }
 
 // renew gets a token in place of one that is no longer taken, by the first password that is right;
@@ -138,10 +161,13 @@ func (l *login) authenticate(ctx context.Context, conn *grpc.ClientConn) (string
 		}
 	}
 	if len(passwords) == 0 {
-		return "", ErrNoPassword
+		return "", errNone
 	}
 	return "", fmt.Errorf("%w, of %d", ErrNoPassword, len(passwords))
 }
 
 // ErrNoPassword says that quorate has no password that lets it in as user root.
 var ErrNoPassword = errors.New("quorate has no password with which etcd lets it in as user root")
+
+// errNone is ErrNoPassword where there is none at all.
+var errNone = fmt.Errorf("%w", ErrNoPassword)
