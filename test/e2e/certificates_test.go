@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -13,6 +14,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/certs"
@@ -62,27 +64,81 @@ func TestCertificatesAreRenewed(t *testing.T) {
 }
 
 // clientsComeAndGo gives an application a certificate of its own, damages it, and takes the
-// application out again: its Secret stays (495).
+// application out again: its Secret stays (495). In another namespace it finds the same certificate,
+// the new one as well, and none in the end, while what is somebody else's there stays (498).
 func (w *world) clientsComeAndGo(want spec) {
 	w.Helper()
-	with := want
-	with.more = "  tls: {clients: [{name: checkout, commonName: the shop, secretName: checkout-etcd}]}\n"
+	web, theirs := w.namespace+"-web", w.namespace+"-theirs"
+	with, elsewhere := want, ""
+	if !*namespaced {
+		elsewhere = ", namespaces: [" + web + ", " + theirs + "]"
+		for _, namespace := range []string{web, theirs} {
+			w.must(w.cluster.CreateNamespace(w.Context(), namespace))
+			w.Cleanup(func() {
+				if err := w.cluster.DeleteNamespace(context.Background(), namespace); err != nil {
+					w.Error(err)
+				}
+			})
+		}
+		w.kubectl("create", "secret", "generic", "checkout-etcd", "--namespace="+theirs, "--from-literal=mine=yes")
+	}
+	with.more = "  tls: {clients: [{name: checkout, commonName: the shop, secretName: checkout-etcd" + elsewhere + "}]}\n"
 	issued := lab.Done("issue certificates of clients")
 	w.commit("Let an application in", with)
 	w.await("a certificate for the application", changeLimit, issued)
 	w.writesAs("checkout-etcd", "the shop")
+	if elsewhere != "" {
+		w.awaitCopy(web)
+		w.writesFrom(web, "checkout-etcd", "the shop")
+	}
 	w.mark = w.daemon.Log.Mark()
 	w.kubectl("patch", "secret/checkout-etcd", "--type=merge", `--patch={"data":{"tls.key":"bm8ga2V5"}}`)
 	w.await("another certificate in place of the damaged one", changeLimit, issued)
 	w.writesAs("checkout-etcd", "the shop")
+	if elsewhere != "" {
+		w.awaitCopy(web)
+		w.writesFrom(web, "checkout-etcd", "the shop")
+	}
 	w.apply("Take the application out", want)
 	w.writesAs("checkout-etcd", "the shop")
+	if elsewhere == "" {
+		return
+	}
+	secrets := w.cluster.Client.CoreV1()
+	if _, err := secrets.Secrets(web).Get(w.Context(), "checkout-etcd", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		w.Errorf("the copy of an application that is gone: %v", err)
+	}
+	if s, err := secrets.Secrets(theirs).Get(w.Context(), "checkout-etcd", metav1.GetOptions{}); err != nil || string(s.Data["mine"]) != "yes" || len(s.Data) != 1 {
+		w.Errorf("somebody else's Secret is %v, %v", s, err)
+	}
+}
+
+// awaitCopy waits until a namespace has what the Secret of the application holds now.
+func (w *world) awaitCopy(namespace string) {
+	w.Helper()
+	w.eventually("the copy of the certificate in "+namespace, changeLimit, func(ctx context.Context) (bool, error) {
+		source, err := w.cluster.Client.CoreV1().Secrets(w.namespace).Get(ctx, "checkout-etcd", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		is, err := w.cluster.Client.CoreV1().Secrets(namespace).Get(ctx, "checkout-etcd", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil && bytes.Equal(is.Data["tls.crt"], source.Data["tls.crt"]) && bytes.Equal(is.Data["ca.crt"], source.Data["ca.crt"]), err
+	})
 }
 
 // writesAs writes a key with the certificate in a Secret, whose common name must be this.
 func (w *world) writesAs(secret, commonName string) {
 	w.Helper()
-	s, err := w.cluster.Client.CoreV1().Secrets(w.namespace).Get(w.Context(), secret, metav1.GetOptions{})
+	w.writesFrom(w.namespace, secret, commonName)
+}
+
+// writesFrom is writesAs with a Secret of any namespace.
+func (w *world) writesFrom(namespace, secret, commonName string) {
+	w.Helper()
+	s, err := w.cluster.Client.CoreV1().Secrets(namespace).Get(w.Context(), secret, metav1.GetOptions{})
 	w.must(err)
 	pods, err := w.cluster.Pods(w.Context(), w.namespace, name)
 	w.must(err)
