@@ -62,6 +62,23 @@ func TestCopies(t *testing.T) {
 	})
 }
 
+// 498: a copy waits for no roll, and for nothing that a roll waits for: an upgrade that is asked for, one
+// that has begun, and a member that is down.
+func TestACopyComesBeforeARoll(t *testing.T) {
+	for name, change := range map[string]mutation{
+		"an upgrade":       commit(newVersion),
+		"in the midst":     with(commit(newVersion), begun, rolled(newVersion, 2)),
+		"a member is down": with(commit(newVersion), down(0)),
+	} {
+		s := healthy(3)
+		with(change, copied(copyTo("web")))(s)
+		p := Make(s.Desired, s.Observed, s.Now)
+		if p.Hold != nil || len(p.Steps) == 0 || p.Steps[0].Action != (action.CopyCertificate{Secret: "orders-client-checkout", Namespace: "web"}) {
+			t.Errorf("%s: %s", name, p.Text())
+		}
+	}
+}
+
 // 498: a copy that cannot be written or deleted is told of, with what to do, and nothing waits for it.
 func TestCopiesThatCannotBeWrittenAreTold(t *testing.T) {
 	s := healthy(3)
