@@ -151,7 +151,7 @@ func (e rotator) retireAuthorities(ctx context.Context, v *observe.View, a actio
 
 // retireOwn deletes the certificates and keys that quorate has made, where another program issues all of
 // them: leaves first, for an authority without what it has signed is issued anew, and leaves without
-// their authority are not. Those of applications stay: the file names them no more.
+// their authority are not. Those of applications stay.
 func (e rotator) retireOwn(ctx context.Context, v *observe.View, a action.RetireAuthorities, live map[string]*corev1.Secret) error {
 	c := v.Certified()
 	if naming.ManagesTLS(c) || !v.LeavesOwn() {
