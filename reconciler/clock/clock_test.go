@@ -43,7 +43,7 @@ func TestHowOldATimeOfAnotherMachineIs(t *testing.T) {
 // planned are the times of what is observed that are meant to lie ahead, or that this
 // process has measured itself.
 var planned = []string{
-	".Record.Seen.Stamp", ".Record.Seen.At", ".Certificates.Ends", ".Certificates.Notice", ".Certificates.Rotation.Made", ".Certificates.Rotation.Ends",
+	".Record.Seen.Stamp", ".Record.Seen.At", ".Certificates.Ends", ".Certificates.Notice", ".Certificates.Copies.Refused.Since", ".Certificates.Copies.Refused.Until", ".Certificates.Rotation.Made", ".Certificates.Rotation.Ends",
 	".Objects.Fight.Until", ".Objects.Refused.Since", ".Objects.Refused.Until", ".Leftovers.Fight.Until", ".Leftovers.Refused.Since", ".Leftovers.Refused.Until",
 	".Rounds.At", ".Auth.At",
 }
