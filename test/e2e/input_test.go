@@ -36,7 +36,7 @@ func TestBadFiles(t *testing.T) {
 		{"53: a minor skipped", change("3.5.35", "3.7.3"), []string{"cannot go from 3.5.35 to 3.7.3"}},
 		{"53: a minor down", change("3.5.35", "3.4.34"), []string{"cannot go from 3.5.35 to 3.4.34"}},
 		{"6: storage shrinks", change("256Mi", "128Mi"), []string{"spec.storage.size"}},
-		{"5: issuer changed", map[string]string{file: text + "  tls:\n    mode: Secrets\n    secrets: {server: theirs, peer: theirs-peer, client: theirs-client}\n"}, []string{"spec.tls.mode"}},
+		{"585: plain text and users", map[string]string{file: text + "  tls: {mode: Disabled}\n  auth: {enabled: true, rootPasswordSecret: {name: root}}\n"}, []string{"spec.tls.mode", "with authentication on"}},
 		{"14: not YAML", map[string]string{file: "apiVersion: {\n" + text}, []string{file + ":"}},
 		{"23: two files with one cluster", map[string]string{"clusters/copy.yaml": strings.Replace(text, "3.5.35", "3.6.16", 1)}, []string{"copy.yaml", file}},
 	} {
