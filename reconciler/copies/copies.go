@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,16 +59,7 @@ func (c *Cache) Start(ctx context.Context, changed func(key string)) error {
 			return err
 		}
 	}
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for !c.settled() {
-		select {
-		case <-ctx.Done():
-			return errors.New("the watches ended before the first list was complete")
-		case <-ticker.C:
-		}
-	}
-	return nil
+	return kube.AwaitFilled(ctx, c.settled)
 }
 
 // settled reports whether each part is filled, or is known to be refused.

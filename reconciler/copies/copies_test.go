@@ -150,7 +150,7 @@ func TestNamespacesThatQuorateDoesNotWorkInAreClosed(t *testing.T) {
 		t.Errorf("with another file it is not tried at once: %+v", again[0])
 	}
 	if none := (*Finder)(nil); none.Find(c, "d", secrets, nil) != nil {
-		t.Error("nobody finds something")
+		t.Error("a nil Finder finds copies")
 	}
 }
 

@@ -50,19 +50,7 @@ func theirCertificates(w *reconcilertest.World) map[string]*corev1.Secret {
 }
 
 // shownByPods are the Secrets of servers that the pods mount.
-func shownByPods(w *reconcilertest.World) (names []string) {
-	for _, object := range w.Contents() {
-		if pod, ok := object.(*corev1.Pod); ok {
-			for _, volume := range pod.Spec.Volumes {
-				if volume.Name == naming.ServerTLSVolume {
-					names = append(names, volume.Secret.SecretName)
-				}
-			}
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
+func shownByPods(w *reconcilertest.World) []string { return mountedAs(w, naming.ServerTLSVolume) }
 
 // 594 595 597: another program takes over from quorate, and quorate from it, by the calls that quorate makes,
 // of which each may fail at first; a change is taken back in the midst. What nothing mounts is deleted, keys

@@ -40,11 +40,14 @@ func obliging(_ context.Context, q handshake.Question) (all []state.Handshake) {
 }
 
 // trusted is what the pods mount of what members trust.
-func trusted(w *reconcilertest.World) (names []string) {
+func trusted(w *reconcilertest.World) []string { return mountedAs(w, naming.TrustVolume) }
+
+// mountedAs are the Secrets that the pods mount as a volume.
+func mountedAs(w *reconcilertest.World, name string) (names []string) {
 	for _, object := range w.Contents() {
 		if pod, ok := object.(*corev1.Pod); ok {
 			for _, volume := range pod.Spec.Volumes {
-				if volume.Name == naming.TrustVolume {
+				if volume.Name == name {
 					names = append(names, volume.Secret.SecretName)
 				}
 			}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -102,20 +101,8 @@ func (c *Cache) Start(ctx context.Context, changed func(key string)) error {
 			return err
 		}
 	}
-	ticker := time.NewTicker(settleEvery)
-	defer ticker.Stop()
-	for !c.settled() {
-		select {
-		case <-ctx.Done():
-			return errors.New("the watches ended before the first list was complete")
-		case <-ticker.C:
-		}
-	}
-	return nil
+	return kube.AwaitFilled(ctx, c.settled)
 }
-
-// settleEvery is how often the first lists are looked at.
-const settleEvery = 20 * time.Millisecond
 
 // settled reports whether each part is filled, or is known to be refused.
 func (c *Cache) settled() bool {

@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/trust"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -298,21 +299,26 @@ func (w *certWorld) handshakes() (all []state.Handshake) {
 // pass is one pass of quorate, which may be killed between any two of its calls.
 func (w *certWorld) pass() (quiet bool) {
 	d, o := w.observed()
-	p := Decide(d, o, w.now)
+	return passOf(Decide(d, o, w.now), w.now, w.random, &w.trace, func(act action.Action) []func() { return w.calls(d, act) })
+}
+
+// passOf carries out the first step of a plan, by the calls that the executor makes for it. quorate may
+// be killed between any two of these.
+func passOf(p decision.Plan, now time.Time, random *rand.Rand, trace *[]string, callsOf func(action.Action) []func()) (quiet bool) {
 	switch {
 	case p.Hold != nil:
-		if text := p.Hold.String(); len(w.trace) == 0 || w.trace[len(w.trace)-1] != text {
-			w.trace = append(w.trace, text)
+		if text := p.Hold.String(); len(*trace) == 0 || (*trace)[len(*trace)-1] != text {
+			*trace = append(*trace, text)
 		}
 		return false
 	case len(p.Steps) == 0:
 		return true
 	}
-	w.trace = append(w.trace, w.now.Format(time.DateTime)+" "+p.Steps[0].String())
-	calls := w.calls(d, p.Steps[0].Action)
-	if w.random.IntN(3) == 0 {
-		calls = calls[:w.random.IntN(len(calls)+1)]
-		w.trace = append(w.trace, fmt.Sprintf("  and is killed after %d calls", len(calls)))
+	*trace = append(*trace, now.Format(time.DateTime)+" "+p.Steps[0].String())
+	calls := callsOf(p.Steps[0].Action)
+	if random.IntN(3) == 0 {
+		calls = calls[:random.IntN(len(calls)+1)]
+		*trace = append(*trace, fmt.Sprintf("  and is killed after %d calls", len(calls)))
 	}
 	for _, call := range calls {
 		call()

@@ -381,26 +381,7 @@ func (w *issuerWorld) bundles(kept []*corev1.Secret, mounts []string, changedAt 
 // pass is one pass of quorate, which may be killed between any two of its calls.
 func (w *issuerWorld) pass() (quiet bool) {
 	d, o := w.observed()
-	p := Decide(d, o, w.now)
-	switch {
-	case p.Hold != nil:
-		if text := p.Hold.String(); len(w.trace) == 0 || w.trace[len(w.trace)-1] != text {
-			w.trace = append(w.trace, text)
-		}
-		return false
-	case len(p.Steps) == 0:
-		return true
-	}
-	w.trace = append(w.trace, w.now.Format(time.DateTime)+" "+p.Steps[0].String())
-	calls := w.calls(d, p.Steps[0].Action)
-	if w.random.IntN(3) == 0 {
-		calls = calls[:w.random.IntN(len(calls)+1)]
-		w.trace = append(w.trace, fmt.Sprintf("  and is killed after %d calls", len(calls)))
-	}
-	for _, call := range calls {
-		call()
-	}
-	return false
+	return passOf(Decide(d, o, w.now), w.now, w.random, &w.trace, func(act action.Action) []func() { return w.calls(d, act) })
 }
 
 // calls are those that the executor makes for an action, in its order.
