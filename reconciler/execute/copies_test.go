@@ -140,7 +140,7 @@ func TestCopiesAreKeptInOtherNamespaces(t *testing.T) {
 }
 
 // 498: what is in the way of a copy and is not quorate's copy for this cluster is neither written nor
-// deleted, whatever labels it has, and is told of; the other copies are made, and the cluster goes on.
+// deleted, whatever labels it has, and is reported; the other copies are made, and the cluster goes on.
 func TestAForeignSecretIsNoCopy(t *testing.T) {
 	own := map[string]string{"app.kubernetes.io/managed-by": "quorate", "quorate.dev/client-of": "orders", "quorate.dev/client-of-namespace": "shop", "quorate.dev/client": "checkout"}
 	with := func(key, value string) map[string]string {

@@ -79,7 +79,7 @@ func TestACopyComesBeforeARoll(t *testing.T) {
 	}
 }
 
-// 498: a copy that cannot be written or deleted is told of, with what to do, and nothing waits for it.
+// 498: a copy that cannot be written or deleted is reported, with what to do, and nothing waits for it.
 func TestCopiesThatCannotBeWrittenAreTold(t *testing.T) {
 	s := healthy(3)
 	copied(refusedCopy(copyTo("web"), time.Minute), refusedCopy(leftIn("old"), 0), refusedCopy(leftIn("older"), time.Second))(s)
