@@ -28,6 +28,7 @@ build: ## Build bin/quorate and bin/quorate-guard
 unit: $(SANDBOX) sshd chromium promtool jq ## Test everything that needs no Kubernetes
 	QUORATE_VERSITYGW=$$($(SANDBOX) exec-path --build versitygw) $(TEST) -timeout=40m $(PACKAGES)
 	cd test/dashboards && $(TEST) ./...
+	cd test/deploy && $(TEST) ./...
 
 sim: mutants ## Try to break the planner, longer than the tests do, and write docs/simulation.md
 	cd reconciler/plan && $(TEST) -run 'Simulation|Reachable|Mutant' -count=1 -timeout=1h -deep -write $(CURDIR)/docs/simulation.md
@@ -71,6 +72,7 @@ verify: $(GOLANGCI) ## Check format, lint and modules
 	test/sandbox/align.sh -check
 	cd test/bench/etcd && go mod tidy -diff
 	cd test/dashboards && $(GOLANGCI) run --config ../../.golangci.yml ./... && go mod tidy -diff
+	cd test/deploy && $(GOLANGCI) run --config ../../.golangci.yml ./... && go mod tidy -diff
 
 demo: machine ## Watch a commit upgrade a real etcd cluster, end to end
 	@if $(SANDBOX) preflight >/dev/null 2>&1; then beside=--beside-up=$(DEMO_NEEDS); fi; \
@@ -96,7 +98,7 @@ fmt: $(GOLANGCI) ## Format
 	$(GOLANGCI) fmt ./...
 
 tidy: ## Tidy every module
-	for m in . test/sandbox test/bench/etcd test/dashboards; do (cd $$m && go mod tidy); done
+	for m in . test/sandbox test/bench/etcd test/dashboards test/deploy; do (cd $$m && go mod tidy); done
 	test/sandbox/align.sh
 
 # machine looks whether there can be a cluster: the sandbox, or one that KUBECONFIG names.

@@ -91,12 +91,9 @@ func (o Overlay) patches() []object {
 	if o.Namespace == System {
 		return all
 	}
-	// kustomize renames neither a namespace in the subjects of a binding nor what belongs
-	// to no namespace.
-	all = append(all, patch("RoleBinding", "quorate", "replace", "/subjects/0/namespace", o.Namespace))
+	// What belongs to no namespace needs another name, by which kustomize knows it no more.
 	for _, suffix := range bound {
 		all = append(all,
-			patch("ClusterRoleBinding", "quorate"+suffix, "replace", "/subjects/0/namespace", o.Namespace),
 			patch("ClusterRoleBinding", "quorate"+suffix, "replace", "/roleRef/name", o.Namespace+suffix),
 			patch("ClusterRoleBinding", "quorate"+suffix, "replace", "/metadata/name", o.Namespace+suffix),
 		)
