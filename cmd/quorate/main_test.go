@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 // TestScripts runs the command line as a user does: one file a behaviour.
 //
 // Each script finds $TAKEN, an address that is in use; $BARE_API, a
-// kubeconfig of an API server that answers /version and nothing else; $NO_API,
-// one of an API server that is not there; and its own commands:
+// kubeconfig of an API server that answers /version, has no namespace gone, and knows
+// nothing else; $NO_API, one of an API server that is not there; and its own commands:
 //
 //	await FILE TEXT    waits until the file holds the text
 //	status N COMMAND…  runs a command that must end with that exit status
@@ -42,7 +42,13 @@ func setUpScript(env *testscript.Env) error {
 		return err
 	}
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/version" {
+		switch r.URL.Path {
+		case "/version":
+		case "/api/v1/namespaces/gone":
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}`))
+		default:
 			http.NotFound(w, r)
 		}
 	}))

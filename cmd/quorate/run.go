@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
@@ -54,10 +55,27 @@ Kubernetes cluster what its files say: one action at a time, each with a reason.
 It keeps no state in memory that it depends on, and may be killed at any time.`,
 		Example: "  quorate run --repo https://git.example.com/etcd.git --path clusters",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkExpanded(cmd.Flags()); err != nil {
+				return err
+			}
+			return f.run(cmd.Context())
+		},
 	}
 	f.add(cmd)
 	return cmd
+}
+
+// checkExpanded rejects a flag that is still $(VARIABLE): Kubernetes leaves it so where a pod has
+// no such variable, and what it means would be guessed.
+func checkExpanded(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		variable, isVariable := strings.CutPrefix(f.Value.String(), "$(")
+		if variable, closed := strings.CutSuffix(variable, ")"); isVariable && closed && err == nil {
+			err = fmt.Errorf("--%s is %q, for the pod has no variable %s: add %s to the ConfigMap quorate-settings, as deploy/base/kustomization.yaml does", f.Name, f.Value, variable, variable)
+		}
+	})
+	return err
 }
 
 func (f *runFlags) add(cmd *cobra.Command) {
@@ -130,7 +148,7 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Con
 	}
 	c.Lease.Instance, c.GitTimeout = instance, f.repository.config.Timeout
 	if f.repository.config.URL == "" {
-		return c, errors.New("--repo is required")
+		return c, errors.New("--repo is empty, which names the Git repository to follow, for example https://git.example.com/platform/etcd.git: give it; with deploy/base it is REPO of the ConfigMap quorate-settings, which an overlay sets, see deploy/base/kustomization.yaml")
 	}
 	if err := f.checkTransport(); err != nil {
 		return c, err

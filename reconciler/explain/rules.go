@@ -310,7 +310,7 @@ func rules() []Entry {
 			Means: "A backup comes before this change, and cannot be taken: no place is set, no member can give one, or the store fails.",
 			Why:   "The backup is the way back that does not depend on the members.",
 			Do: []string{
-				"Set spec.backup.destination.objectURLTemplate, or the daemon's --backup-url.",
+				"Set spec.backup.destination.objectURLTemplate, or the daemon's --backup-url, which is BACKUP_URL of the ConfigMap quorate-settings with deploy/base.",
 				"Set the field that the hold names, such as spec.upgrade.backup, to Skip to go without.",
 				"Revert the commit to stay where the cluster is.",
 			},

@@ -116,3 +116,46 @@ func TestTheNamespaceIsMade(t *testing.T) {
 		}
 	}
 }
+
+// Each variable that the daemon's flags name is in its settings, also where an overlay adds some:
+// Kubernetes would leave $(REPO) as it stands.
+func TestEveryVariableOfTheDaemonIsSet(t *testing.T) {
+	for _, base := range []string{"base", "overlays/sandbox", "overlays/namespaces"} {
+		var settings map[string]string
+		var args []any
+		for _, o := range render(t, base, "configMapGenerator: [{name: quorate-settings, behavior: merge, literals: [REPO=https://git.example.com/etcd.git]}]\n") {
+			switch o.GetKind() {
+			case "ConfigMap":
+				settings = o.GetDataMap()
+			case "Deployment":
+				containers, err := o.GetSlice("spec.template.spec.containers")
+				if err != nil {
+					t.Fatal(err)
+				}
+				container, _ := containers[0].(map[string]any)
+				args, _ = container["args"].([]any)
+				if container["terminationMessagePolicy"] != "FallbackToLogsOnError" {
+					t.Errorf("%s: why the daemon ended is not in its pod", base)
+				}
+			}
+		}
+		variables := 0
+		for _, arg := range args {
+			text, _ := arg.(string)
+			if _, after, found := strings.Cut(text, "$("); found {
+				variables++
+				if name := strings.TrimSuffix(after, ")"); !hasKey(settings, name) {
+					t.Errorf("%s: %s, and the settings are %v", base, text, settings)
+				}
+			}
+		}
+		if variables != 5 || settings["REPO"] == "" {
+			t.Errorf("%s: %d variables in %v, %v", base, variables, args, settings)
+		}
+	}
+}
+
+func hasKey(m map[string]string, key string) bool {
+	_, found := m[key]
+	return found
+}

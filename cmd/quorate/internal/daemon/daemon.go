@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -83,6 +84,9 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	if c.Options.Render.GuardImage, err = findGuardImage(ctx, c.Kube, c.Options.Render.GuardImage); err != nil {
 		return err
 	}
+	if err := checkHome(ctx, c.Kube, c.Lease.Namespace); err != nil {
+		return err
+	}
 	c.Options.Owner.Source = c.Follow.Repository.Source()
 	return c.Lease.hold(ctx, c.Kube, log, func(ctx context.Context, held func() error) error {
 		leader.Set(1)
@@ -130,6 +134,8 @@ func warnOfStore(backupURL string, insecure bool, log *slog.Logger) {
 			"backup-url", backupURL, "remedy", "name a PersistentVolumeClaim with them in spec.backup.destination.podAccess.claimName of each cluster")
 	}
 	if backupURL == "" {
+		log.Warn("there is no --backup-url, so that a cluster without a spec.backup.destination of its own has no backup, and its upgrades are refused",
+			"remedy", "give --backup-url, which is BACKUP_URL of the ConfigMap quorate-settings with deploy/base, or set spec.backup.destination.objectURLTemplate of each cluster")
 		return
 	}
 	one, err := schema.ExpandObjectURL(backupURL, schema.ObjectURLData{Namespace: "any", Name: "one", Version: "1.0.0", UID: "1"})
@@ -232,6 +238,16 @@ func awaitAPI(ctx context.Context, kube kubernetes.Interface, log *slog.Logger) 
 		case <-time.After(2 * time.Second):
 		}
 	}
+}
+
+// checkHome returns an error if the namespace of the lease does not exist: the lease would be asked
+// for again and again. What cannot be read, or is not Kubernetes' own answer, is left to the lease.
+func checkHome(ctx context.Context, kube kubernetes.Interface, namespace string) error {
+	_, err := kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) || apierrors.IsUnexpectedServerError(err) {
+		return nil
+	}
+	return fmt.Errorf("there is no namespace %s, where quorate keeps its lease and the commit that it has accepted: create it with kubectl create namespace %s, or name another one with --lease-namespace", namespace, namespace)
 }
 
 // findGuardImage returns the given image, or else that of quorate's own pod.

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,8 +10,12 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
@@ -33,6 +38,25 @@ func TestGuardImageOfTheOwnPod(t *testing.T) {
 	}
 	if image, err := findGuardImage(t.Context(), fake.NewClientset(), "given"); err != nil || image != "given" {
 		t.Errorf("%q, %v", image, err)
+	}
+}
+
+// A missing namespace of the lease is told with what to do; where it may not be read, the lease
+// tells.
+func TestAMissingNamespaceOfTheLeaseIsTold(t *testing.T) {
+	kube := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "quorate-system"}})
+	err := checkHome(t.Context(), kube, "elsewhere")
+	if err == nil || !strings.Contains(err.Error(), "create it with kubectl create namespace elsewhere, or name another one with --lease-namespace") {
+		t.Errorf("no namespace: %v", err)
+	}
+	if err := checkHome(t.Context(), kube, "quorate-system"); err != nil {
+		t.Errorf("it is there: %v", err)
+	}
+	kube.PrependReactor("get", "namespaces", func(ktesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "elsewhere", errors.New("no right"))
+	})
+	if err := checkHome(t.Context(), kube, "elsewhere"); err != nil {
+		t.Errorf("it may not be read: %v", err)
 	}
 }
 
@@ -80,7 +104,7 @@ func TestABackupURLThatDoesNotServeIsWarnedOf(t *testing.T) {
 		{overHTTP, true, ""},
 		{"s3://backups/{{ .UID }}.db?region=x&role=arn:aws:iam::1:role/{{ .Name }}", false, "no field but {{ .Namespace }}"},
 		{"s3://backups/{{ .UID }}.db?regoin=x", false, "did you mean region?"},
-		{"", false, ""},
+		{"", false, "give --backup-url, which is BACKUP_URL of the ConfigMap quorate-settings with deploy/base, or set spec.backup.destination.objectURLTemplate"},
 	} {
 		var log bytes.Buffer
 		warnOfStore(c.url, c.insecure, slog.New(slog.NewTextHandler(&log, nil)))
