@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,9 +22,6 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/status"
 	"github.com/quorate/quorate/schema/release"
 )
-
-// version is set when a release is built.
-var version = ""
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -166,32 +162,4 @@ func newStatus() *cobra.Command {
 	cmd := status.Command(userAgent())
 	cmd.PreRun = func(*cobra.Command, []string) { klog.SetSlogLogger(slog.New(slog.DiscardHandler)) }
 	return cmd
-}
-
-func newVersion() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print quorate's version", Long: "version prints the release of quorate, or the commit that it was built from.",
-		Example: "  quorate version", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "quorate", buildVersion())
-			return err
-		},
-	}
-}
-
-// buildVersion is the release, or the commit that the binary was built from.
-func buildVersion() string {
-	if version != "" {
-		return version
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return "commit " + s.Value
-		}
-	}
-	return "development"
 }
