@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,5 +54,41 @@ func TestTheQuickstartMakesTheNamespaceOfTheLease(t *testing.T) {
 	namespace := newRun().Flags().Lookup("lease-namespace").DefValue
 	if !found || !strings.Contains(before, "\n    kubectl create namespace "+namespace+"\n") {
 		t.Errorf("it does not make %s before it runs quorate", namespace)
+	}
+}
+
+// Whatever people copy names the image that runs: neither latest nor no tag at all, which is the same.
+func TestNoPageOrManifestRunsLatest(t *testing.T) {
+	latest := regexp.MustCompile(`:\s*"?latest\b`)
+	image := regexp.MustCompile(`(?m)^[\s-]*image:\s*"?([^\s"{]+)`)
+	files, images := []string{"../../README.md"}, 0
+	for _, dir := range []string{"deploy", "examples", "docs"} {
+		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && slices.Contains([]string{".yaml", ".yml", ".md", ".json", ".go", ""}, filepath.Ext(path)) && !d.IsDir() && !strings.HasSuffix(path, "_test.go") {
+				files = append(files, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := latest.Find(text); found != nil {
+			t.Errorf("%s: %s", file, found)
+		}
+		for _, one := range image.FindAllStringSubmatch(string(text), -1) {
+			images++
+			if name := one[1][strings.LastIndex(one[1], "/")+1:]; !strings.ContainsAny(name, ":@") {
+				t.Errorf("%s: the image %s has no tag", file, one[1])
+			}
+		}
+	}
+	if images == 0 {
+		t.Error("no image was found")
 	}
 }
