@@ -29,6 +29,7 @@ unit: $(SANDBOX) sshd chromium promtool jq ## Test everything that needs no Kube
 	QUORATE_VERSITYGW=$$($(SANDBOX) exec-path --build versitygw) $(TEST) -timeout=40m $(PACKAGES)
 	cd test/dashboards && $(TEST) ./...
 	cd test/deploy && $(TEST) ./...
+	cd deploy/image && $(TEST) -timeout=30m ./...
 
 sim: mutants ## Try to break the planner, longer than the tests do, and write docs/simulation.md
 	cd reconciler/plan && $(TEST) -run 'Simulation|Reachable|Mutant' -count=1 -timeout=1h -deep -write $(CURDIR)/docs/simulation.md
@@ -73,6 +74,7 @@ verify: $(GOLANGCI) ## Check format, lint and modules
 	cd test/bench/etcd && go mod tidy -diff
 	cd test/dashboards && $(GOLANGCI) run --config ../../.golangci.yml ./... && go mod tidy -diff
 	cd test/deploy && $(GOLANGCI) run --config ../../.golangci.yml ./... && go mod tidy -diff
+	cd deploy/image && $(GOLANGCI) run --config ../../.golangci.yml ./... && go mod tidy -diff
 
 demo: machine ## Watch a commit upgrade a real etcd cluster, end to end
 	@if $(SANDBOX) preflight >/dev/null 2>&1; then beside=--beside-up=$(DEMO_NEEDS); fi; \
@@ -82,8 +84,10 @@ demo: machine ## Watch a commit upgrade a real etcd cluster, end to end
 bench: cluster ## Print what users feel as one table; ROLLS=10 of each kind
 	. test/env.sh && go run ./test/bench -rolls $(or $(ROLLS),10)
 
-image: ## Build quorate's container image with docker
-	docker build -f deploy/Dockerfile -t ghcr.io/quorate/quorate:dev .
+# The layout bin/image has all platforms, bin/image.tar this machine's alone.
+image: ## Build quorate's container image, bin/image, without Docker; TAG=v0.1.0, PUSH=registry/repository sends it there
+	@mkdir -p $(BIN)
+	cd deploy/image && go run . -o $(BIN) -tag $(or $(TAG),dev) $(if $(PUSH),-push $(PUSH))
 
 sandbox: $(SANDBOX) ## Bring up a real Kubernetes on this machine; prints KUBECONFIG
 	@$(SANDBOX) up --all
@@ -98,7 +102,7 @@ fmt: $(GOLANGCI) ## Format
 	$(GOLANGCI) fmt ./...
 
 tidy: ## Tidy every module
-	for m in . test/sandbox test/bench/etcd test/dashboards test/deploy; do (cd $$m && go mod tidy); done
+	for m in . test/sandbox test/bench/etcd test/dashboards test/deploy deploy/image; do (cd $$m && go mod tidy); done
 	test/sandbox/align.sh
 
 # machine looks whether there can be a cluster: the sandbox, or one that KUBECONFIG names.

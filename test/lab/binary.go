@@ -63,7 +63,7 @@ func (c *Cluster) ProvideImage(ctx context.Context) (string, error) {
 		return image, nil
 	}
 	if c.Sandbox == nil {
-		return "", errors.New("set QUORATE_IMAGE to an image of quorate that the cluster's nodes have or can pull: docker build -f deploy/Dockerfile -t " + Image + " . && kind load docker-image " + Image + " (or minikube image load)")
+		return "", errors.New("set QUORATE_IMAGE to an image of quorate that the cluster's nodes have or can pull: make image && kind load image-archive bin/image.tar (or minikube image load bin/image.tar) gives them " + Image)
 	}
 	binary, err := Binary(ctx)
 	if err != nil {
