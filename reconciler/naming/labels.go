@@ -46,6 +46,9 @@ const (
 	// none of the objects of a cluster in its own namespace.
 	LabelClientOf = "quorate.dev/client-of"
 	LabelClientIn = "quorate.dev/client-of-namespace"
+	// LabelActing marks the pod of the daemon that acts, "true", among those that wait for the
+	// lease.
+	LabelActing = "quorate.dev/acting"
 	// AnnotationTemplateHash is on a pod and its template: what the pod was
 	// made from, apart from the guard's image.
 	AnnotationTemplateHash = "quorate.dev/template-hash"

@@ -27,8 +27,9 @@ type attack struct {
 
 var dryRun = []string{metav1.DryRunAll}
 
-// The object that is quorate's own, and the commit that is in force.
+// The objects that are quorate's own, and the commit that is in force.
 const (
+	ownPod    = "quorate-0"
 	ownRecord = "orders-record"
 	inForce   = "quorate-git-0123456789"
 )
@@ -84,6 +85,15 @@ func (h *house) furnish(namespace string) {
 		_, err := tenants.CoreV1().Pods(namespace).Create(h.Context(), &corev1.Pod{ObjectMeta: meta, Spec: harmless()}, metav1.CreateOptions{})
 		return err
 	})
+	restricted := harmless()
+	restricted.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	secure(corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}})(&restricted)
+	daemon := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: ownPod, Labels: map[string]string{"app.kubernetes.io/name": "quorate", "app.kubernetes.io/component": "daemon"}}, Spec: restricted}
+	_ = h.kube.CoreV1().Pods(quorateSystem).Delete(h.Context(), ownPod, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+	made("quorate itself", func() error {
+		_, err := h.kube.CoreV1().Pods(quorateSystem).Create(h.Context(), daemon, metav1.CreateOptions{})
+		return err
+	})
 	made("StatefulSet", func() error {
 		set := statefulSet(harmless(), nil)
 		set.Name, set.Spec.Replicas = "theirs", new(int32(0))
@@ -126,6 +136,14 @@ func statefulSet(pod corev1.PodSpec, labels map[string]string) *appsv1.StatefulS
 func patch(namespace, name, text string) func(context.Context, kubernetes.Interface) error {
 	return func(ctx context.Context, c kubernetes.Interface) error {
 		_, err := c.CoreV1().ConfigMaps(namespace).Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{DryRun: dryRun})
+		return err
+	}
+}
+
+// patchPod is a strategic merge patch of a pod.
+func patchPod(namespace, name, text string) func(context.Context, kubernetes.Interface) error {
+	return func(ctx context.Context, c kubernetes.Interface) error {
+		_, err := c.CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{DryRun: dryRun})
 		return err
 	}
 }
@@ -266,6 +284,10 @@ func attacksWithTheToken(ns string) (list []attack) {
 		{what: "deletes a tenant's pod", policy: objects, says: foreign, try: func(ctx context.Context, c kubernetes.Interface) error {
 			return c.CoreV1().Pods(ns).Delete(ctx, "theirs", gone)
 		}},
+		{what: "runs another image as quorate", policy: objects, says: foreign, try: patchPod(quorateSystem, ownPod, `{"spec":{"containers":[{"name":"etcd","image":"other"}]}}`)},
+		{what: "deletes quorate's own pod", policy: objects, says: foreign, try: func(ctx context.Context, c kubernetes.Interface) error {
+			return c.CoreV1().Pods(quorateSystem).Delete(ctx, ownPod, gone)
+		}},
 		{what: "deletes a tenant's claim", policy: objects, says: foreign, try: func(ctx context.Context, c kubernetes.Interface) error {
 			return c.CoreV1().PersistentVolumeClaims(ns).Delete(ctx, "theirs", gone)
 		}},
@@ -337,6 +359,10 @@ func TestTheTokenOfQuorateWritesNothingForeign(t *testing.T) {
 	h := newHouse(t)
 	h.furnish("token")
 	h.refuse(attacksWithTheToken("token"))
+	client := clientOf(t, quorate)
+	h.await("quorate marks its own pod", func() error {
+		return patchPod(quorateSystem, ownPod, `{"metadata":{"labels":{"`+naming.LabelActing+`":"true"}}}`)(t.Context(), client)
+	}, allowed)
 }
 
 // Without a policy what it refuses is let through by all others: each is needed, and RBAC alone

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/quorate/quorate/test/lab"
@@ -16,11 +15,7 @@ func TestTwoDaemons(t *testing.T) {
 	w := newWorld(t, "two")
 	want := spec{version: "3.5.21", replicas: 3, backup: "Required"}
 	w.create(want)
-	second := w.options
-	second.LogFile = strings.TrimSuffix(second.LogFile, ".log") + "-second.log"
-	v := *w
-	v.options = second
-	v.start()
+	v := w.standBy()
 	v.awaitIdle(want.version, holdLimit)
 	history, pods := w.recordHistory("history/"), w.watchPods()
 

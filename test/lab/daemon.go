@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/quorate/quorate/test/freeport"
@@ -185,6 +186,23 @@ func (d *Daemon) Stop() error {
 		return fmt.Errorf("stop quorate (log in %s): %w", d.LogFile, err)
 	}
 	return nil
+}
+
+// Pause stops the process as it is, as a machine that is suspended does, until Resume.
+func (d *Daemon) Pause() error { return d.process.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process go on.
+func (d *Daemon) Resume() error { return d.process.cmd.Process.Signal(syscall.SIGCONT) }
+
+// Exited waits until quorate has exited by itself, and returns how, nil for exit code 0.
+func (d *Daemon) Exited(ctx context.Context) error {
+	select {
+	case <-d.process.ended:
+		d.pumped.Wait()
+		return d.process.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Restart kills quorate and starts it again.

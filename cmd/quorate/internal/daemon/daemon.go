@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -88,17 +89,25 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		return err
 	}
 	c.Options.Owner.Source = c.Follow.Repository.Source()
-	return c.Lease.hold(ctx, c.Kube, log, func(ctx context.Context, held func() error) error {
+	claim := newClaim(c.Lease, c.Kube, log)
+	options := c.Options
+	options.Lease, options.Now = claim.held, c.Clock.Now
+	events, stop := newRecorder(c.Kube)
+	defer stop()
+	r := reconciler.New(c.Kube, etcd.New(), events, report.NewMetrics(registry), log, options)
+	// One that waits for the lease has its caches filled: it acts as soon as it holds it.
+	if err := r.Start(ctx); err != nil {
+		return err
+	}
+	defer r.Close()
+	mark(ctx, c.Kube, false, log)
+	waits := r.Ready
+	front.health.ready.Store(&waits)
+	return claim.run(ctx, func(ctx context.Context) error {
 		leader.Set(1)
 		defer leader.Set(0)
-		options := c.Options
-		options.Lease, options.Now = held, c.Clock.Now
-		events, stop := newRecorder(c.Kube)
-		defer stop()
-		r := reconciler.New(c.Kube, etcd.New(), events, report.NewMetrics(registry), log, options)
-		if err := r.Start(ctx); err != nil {
-			return err
-		}
+		mark(ctx, c.Kube, true, log)
+		defer mark(ctx, c.Kube, false, log)
 		ready := func() bool { return r.Ready() && git.Ready() }
 		front.health.ready.Store(&ready)
 		stuck := func() string {
@@ -107,18 +116,22 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		}
 		front.health.stuck.Store(&stuck)
 		feed.SetStatuses(r)
-		go git.Run(ctx, r)
+		// The lease is held until all of these have ended: each of them writes.
+		var loops sync.WaitGroup
+		defer loops.Wait()
+		loops.Go(func() { git.Run(ctx, r) })
 		if c.Pulls != nil {
 			c.Pulls.Options = PreviewOptions(c.Options)
 			pulls := publish.NewPulls(*c.Pulls, git.State, log)
 			feed.SetPulls(func() []api.Pull { return shownPulls(pulls.Plans()) })
-			go pulls.Run(ctx, live{r})
+			loops.Go(func() { pulls.Run(ctx, live{r}) })
 		}
 		if c.CommitStatuses != nil {
-			go publish.NewCommitStatuses(*c.CommitStatuses, git.State, log).Run(ctx, r)
+			statuses := publish.NewCommitStatuses(*c.CommitStatuses, git.State, log)
+			loops.Go(func() { statuses.Run(ctx, r) })
 		}
 		if status != nil {
-			go status.Run(ctx, r)
+			loops.Go(func() { status.Run(ctx, r) })
 		}
 		log.Info("running", "version", c.Version, "source", c.Follow.Repository.Source(), "following", c.Follow.Repository.Reference())
 		r.Run(ctx)

@@ -46,52 +46,136 @@ const (
 	leaseRetry    = 2 * time.Second
 )
 
-// errLeaseLost ends the daemon; its successor continues from what it observes.
-var errLeaseLost = errors.New("the lease is lost: another quorate may be acting; this one exits, and waits for the lease when it is restarted")
+var (
+	// errLeaseLost ends the daemon; its successor continues from what it observes.
+	errLeaseLost = errors.New("the lease is lost: another quorate may be acting; this one exits, and waits for the lease when it is restarted")
+	// errLeaseOld stops each change until the lease is renewed, or lost.
+	errLeaseOld = fmt.Errorf("the lease was not renewed for %s: another quorate may be acting, and this one changes nothing until it has renewed it", leaseRenew)
+)
 
-// hold calls act once this process holds the lease, and returns when act has returned.
-// held is an error if the lease is no longer held. hold returns nil only if ctx ended.
-func (l *Lease) hold(ctx context.Context, kube kubernetes.Interface, log *slog.Logger, act func(ctx context.Context, held func() error) error) error {
-	if !l.Elect {
-		return act(ctx, func() error { return nil })
+// claim is one daemon's claim to a lease.
+type claim struct {
+	lease   Lease
+	lock    *timedLock
+	log     *slog.Logger
+	phase   atomic.Int32
+	stopped atomic.Bool
+}
+
+// The phases of a claim. One that ends before it acts never does.
+const (
+	waiting int32 = iota
+	acting
+	ended
+)
+
+func newClaim(lease Lease, kube kubernetes.Interface, log *slog.Logger) *claim {
+	return &claim{lease: lease, lock: &timedLock{Interface: lease.lock(kube)}, log: log}
+}
+
+// held returns an error unless this daemon may change something now. By the lease it may
+// while it acts and its last renewal was sent less than leaseRenew ago: that holds as well
+// for a process that was paused, and does not know yet that another has taken over.
+func (c *claim) held() error {
+	switch {
+	case !c.lease.Elect:
+		return nil
+	case c.phase.Load() != acting || c.stopped.Load():
+		return errLeaseLost
+	case c.lock.age() >= leaseRenew:
+		return errLeaseOld
 	}
-	leading, end := context.WithCancel(ctx)
+	return nil
+}
+
+// run calls act once this process holds the lease, and returns when act has returned. The
+// lease is given back only then, so that no successor begins beside an action that still
+// ends. run returns nil only if ctx ended.
+func (c *claim) run(ctx context.Context, act func(ctx context.Context) error) error {
+	if !c.lease.Elect {
+		return act(ctx)
+	}
+	electing, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	var acting atomic.Bool
+	defer context.AfterFunc(ctx, func() {
+		if c.phase.CompareAndSwap(waiting, ended) {
+			end()
+		}
+	})()
 	result := make(chan error, 1)
-	started := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: l.lock(kube), ReleaseOnCancel: true, Name: "quorate",
+		Lock: c.lock, ReleaseOnCancel: true, Name: "quorate",
 		LeaseDuration: leaseDuration, RenewDeadline: leaseRenew, RetryPeriod: leaseRetry,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) {
-				close(started)
-				acting.Store(true)
+			OnStartedLeading: func(leading context.Context) {
+				if !c.phase.CompareAndSwap(waiting, acting) {
+					return
+				}
 				defer end()
-				result <- act(ctx, func() error {
-					if !acting.Load() || ctx.Err() != nil {
-						return errLeaseLost
-					}
-					return nil
-				})
+				result <- c.act(ctx, leading, act)
 			},
-			OnStoppedLeading: func() { acting.Store(false) },
-			OnNewLeader:      func(holder string) { log.Info("lease holder changed", "holder", holder) },
+			OnStoppedLeading: func() { c.stopped.Store(true) },
+			OnNewLeader:      func(holder string) { c.log.Info("lease holder changed", "holder", holder) },
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("prepare the lease: %w", err)
 	}
-	elector.Run(leading)
-	select {
-	case <-started:
+	elector.Run(electing)
+	if c.phase.Swap(ended) == acting {
 		err = <-result
-	default:
 	}
 	if err == nil && ctx.Err() == nil {
 		return errLeaseLost
 	}
 	return err
+}
+
+// act calls act until ctx ends or the lease is lost.
+func (c *claim) act(ctx, leading context.Context, act func(ctx context.Context) error) error {
+	leading, stop := context.WithCancel(leading)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)()
+	defer context.AfterFunc(leading, func() { c.stopped.Store(true) })()
+	return act(leading)
+}
+
+// timedLock is a lock that knows when it was renewed.
+type timedLock struct {
+	resourcelock.Interface
+	renewed atomic.Pointer[time.Time]
+}
+
+// Create implements resourcelock.Interface.
+func (l *timedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.note(func() error { return l.Interface.Create(ctx, r) })
+}
+
+// Update implements resourcelock.Interface.
+func (l *timedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.note(func() error { return l.Interface.Update(ctx, r) })
+}
+
+// note counts from before the request was sent: the others count from when they saw it,
+// which may be long before its answer arrives here.
+func (l *timedLock) note(write func() error) error {
+	sent := time.Now()
+	err := write()
+	if err == nil {
+		l.renewed.Store(&sent)
+	}
+	return err
+}
+
+// age is how long ago the lock was last renewed, by the clock that is further ahead: the
+// monotonic one stands still while a machine is suspended.
+func (l *timedLock) age() time.Duration {
+	renewed := l.renewed.Load()
+	if renewed == nil {
+		return leaseDuration
+	}
+	now := time.Now()
+	return max(now.Sub(*renewed), now.Round(0).Sub(renewed.Round(0)))
 }
 
 // lock returns the Lease object. Its holder is the name of the pod, or else a unique one.

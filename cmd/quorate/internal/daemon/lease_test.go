@@ -20,19 +20,29 @@ type holder struct {
 	acts chan func() error
 	// ended gets how hold ended.
 	ended chan error
+	// lasts is how long its last action takes to end.
+	lasts time.Duration
 	stop  context.CancelFunc
 }
 
 // contend starts a daemon that wants the lease.
 func contend(t *testing.T, kube *fake.Clientset, name string) *holder {
 	t.Helper()
+	return contendFor(t, kube, name, 0)
+}
+
+// contendFor starts one whose last action takes a while to end.
+func contendFor(t *testing.T, kube *fake.Clientset, name string, lasts time.Duration) *holder {
+	t.Helper()
 	t.Setenv("POD_NAME", name)
 	ctx, stop := context.WithCancel(t.Context())
-	h := &holder{flags: Lease{Elect: true, Namespace: "quorate-system"}, acts: make(chan func() error, 1), ended: make(chan error, 1), stop: stop}
+	h := &holder{flags: Lease{Elect: true, Namespace: "quorate-system"}, acts: make(chan func() error, 1), ended: make(chan error, 1), lasts: lasts, stop: stop}
+	c := newClaim(h.flags, kube, quiet())
 	go func() {
-		h.ended <- h.flags.hold(ctx, kube, quiet(), func(ctx context.Context, held func() error) error {
-			h.acts <- held
+		h.ended <- c.run(ctx, func(ctx context.Context) error {
+			h.acts <- c.held
 			<-ctx.Done()
+			time.Sleep(h.lasts)
 			return nil
 		})
 	}()
@@ -100,6 +110,63 @@ func TestDaemonThatLosesTheLeaseEnds(t *testing.T) {
 	})
 }
 
+// The lease is given back when the last action has ended, and not before: the successor would
+// act beside it.
+func TestLeaseIsGivenBackAfterTheLastAction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		first := contendFor(t, kube, "quorate-a", 7*time.Second)
+		held := <-first.acts
+		second := contend(t, kube, "quorate-b")
+		first.stop()
+		synctest.Wait()
+		if err := held(); !errors.Is(err, errLeaseLost) {
+			t.Errorf("one that ends may change something: %v", err)
+		}
+		begun := time.Now()
+		<-second.acts
+		if waited := time.Since(begun); waited < 7*time.Second || waited > 7*time.Second+3*leaseRetry {
+			t.Errorf("the successor acted after %s, the last action ended after 7s", waited)
+		}
+		if err := <-first.ended; err != nil {
+			t.Errorf("the first ended with %v", err)
+		}
+		second.stop()
+		<-second.ended
+	})
+}
+
+// What counts is when a renewal was sent. The API server may have taken it then, and answer
+// late: the others count from then.
+func TestLeaseIsNotHeldByALateAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube, slow, away := fake.NewClientset(), atomic.Bool{}, atomic.Bool{}
+		kube.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if slow.Swap(false) {
+				away.Store(true)
+				time.Sleep(leaseRenew - 2*leaseRetry)
+				return false, nil, nil
+			}
+			return away.Load(), nil, errors.New("the API server is away")
+		})
+		h := contend(t, kube, "quorate-a")
+		defer h.stop()
+		held := <-h.acts
+		slow.Store(true)
+		begun := time.Now()
+		for held() == nil {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if err := held(); !errors.Is(err, errLeaseOld) {
+			t.Errorf("held says %v", err)
+		}
+		if took := time.Since(begun); took < leaseRenew || took >= leaseDuration {
+			t.Errorf("acted for %s after the last renewal was sent; another may begin %s after it", took, leaseDuration)
+		}
+		<-h.ended
+	})
+}
+
 func TestDaemonThatWaitsForItsTurnEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
@@ -121,7 +188,7 @@ func TestErrorOfTheDaemonIsItsEnd(t *testing.T) {
 	for _, elect := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			f := Lease{Elect: elect, Namespace: "quorate-system"}
-			err := f.hold(t.Context(), fake.NewClientset(), quiet(), func(context.Context, func() error) error { return broken })
+			err := newClaim(f, fake.NewClientset(), quiet()).run(t.Context(), func(context.Context) error { return broken })
 			if !errors.Is(err, broken) {
 				t.Errorf("with election %t: %v", elect, err)
 			}
@@ -132,7 +199,8 @@ func TestErrorOfTheDaemonIsItsEnd(t *testing.T) {
 func TestWithoutElectionTheLeaseIsAlwaysHeld(t *testing.T) {
 	kube := fake.NewClientset()
 	f := Lease{}
-	err := f.hold(t.Context(), kube, quiet(), func(_ context.Context, held func() error) error { return held() })
+	c := newClaim(f, kube, quiet())
+	err := c.run(t.Context(), func(context.Context) error { return c.held() })
 	if err != nil || len(kube.Actions()) > 0 {
 		t.Errorf("%v, %v", err, kube.Actions())
 	}

@@ -22,8 +22,9 @@ type health struct {
 	// stuck says which loop does not turn any more, "" for none; nil before the daemon
 	// runs.
 	stuck atomic.Pointer[func() string]
-	// ready reports whether the caches are filled and a commit is in force; nil before
-	// the daemon runs.
+	// ready reports whether the caches are filled and, where this process acts, a commit is
+	// in force; nil before the caches are. One that waits for the lease is ready, so that a
+	// rolling update of quorate itself does not wait for the one that holds it.
 	ready atomic.Pointer[func() bool]
 }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,8 +52,13 @@ func Identity(instance, source string) string {
 	return hex.EncodeToString(sum[:5])
 }
 
+// storeFormat is the newest format of the ConfigMap that this quorate knows. It rises when an
+// older reader would misread it; one without a number is of the first.
+const storeFormat = 1
+
 // The keys of the ConfigMap. Those of the approval, the source and the subject are for people.
 const (
+	keyFormat   = "formatVersion"
 	keySource   = "source"
 	keyCommit   = "commit"
 	keySubject  = "subject"
@@ -83,6 +89,9 @@ func (k store) load(ctx context.Context) (*accepted, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read ConfigMap %s with the commit that was accepted last: %w", k, err)
 	}
+	if err := checkFormat(cm.Data[keyFormat]); err != nil {
+		return nil, fmt.Errorf("ConfigMap %s with the commit that was accepted last: %w", k, err)
+	}
 	found := &accepted{spent: cm.Data[keySpent]}
 	if found.approval, err = ParseApproval(cm.Data[keyApproved]); err != nil {
 		return nil, k.damaged(err)
@@ -105,6 +114,20 @@ func (k store) load(ctx context.Context) (*accepted, error) {
 	return found, nil
 }
 
+// checkFormat returns an error for what a newer quorate has written.
+func checkFormat(text string) error {
+	if text == "" {
+		return nil
+	}
+	switch format, err := strconv.Atoi(text); {
+	case err != nil:
+		return fmt.Errorf("%s %q is no number: restore the ConfigMap", keyFormat, text)
+	case format > storeFormat:
+		return fmt.Errorf("format %d was written by a newer quorate and this one knows formats up to %d: run the newer one", format, storeFormat)
+	}
+	return nil
+}
+
 func (k store) damaged(err error) error {
 	return fmt.Errorf("ConfigMap %s with the commit that was accepted last cannot be parsed: %w; restore it, or delete it to follow what is in Git now whatever was there before", k, err)
 }
@@ -114,7 +137,7 @@ func (k store) damaged(err error) error {
 func (k store) save(ctx context.Context, next accepted) (whole bool, err error) {
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: k.name, Namespace: k.namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "quorate"}},
-		Data:       map[string]string{keySource: k.source, keyCommit: next.snapshot.Commit, keySubject: next.snapshot.Subject},
+		Data:       map[string]string{keyFormat: strconv.Itoa(storeFormat), keySource: k.source, keyCommit: next.snapshot.Commit, keySubject: next.snapshot.Subject},
 		BinaryData: map[string][]byte{},
 	}
 	for key, value := range map[string]string{keyApproved: next.approval.String(), keyApprovedBy: next.approval.By, keySpent: next.spent} {

@@ -400,3 +400,30 @@ func TestKeptRequestsSayTheSame(t *testing.T) {
 		t.Errorf("%d requests, %v:\n%+v\nwere\n%+v", len(said), err, found.backups, said)
 	}
 }
+
+// 575: what a newer quorate has stored may mean something else than it seems to, so an older
+// one keeps what it has and says which one to run.
+func TestCommitStoredByANewerQuorateIsNotFollowed(t *testing.T) {
+	for format, says := range map[string]string{
+		"2":   "format 2 was written by a newer quorate and this one knows formats up to 1: run the newer one",
+		"two": `formatVersion \"two\" is no number`,
+	} {
+		f := follow(t)
+		f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+		f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+		cm := f.stored()
+		cm.Data[keyFormat] = format
+		if _, err := f.kube.CoreV1().ConfigMaps(cm.Namespace).Update(f.Context(), cm, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.restart()
+		f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.17"))
+		f.p.Once(t.Context(), f.r)
+		if got := f.r.Desired(); len(got) > 0 || !strings.Contains(f.log.String(), says) {
+			t.Errorf("format %s: wants %v, and the log is\n%s", format, got, f.log)
+		}
+		if kept := f.stored(); kept.Data[keyFormat] != format {
+			t.Errorf("the ConfigMap says format %s, want %s", kept.Data[keyFormat], format)
+		}
+	}
+}

@@ -289,13 +289,19 @@ func (c cluster) ready(ctx context.Context) ([]corev1.Pod, error) {
 		return nil, fmt.Errorf("find the daemon in namespace %s: %w", c.namespace, err)
 	}
 	pods := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !isReady(pod) })
+	if slices.ContainsFunc(pods, acts) { // an older quorate does not say, and is ready only while it acts
+		pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !acts(pod) })
+	}
 	if len(pods) == 0 {
 		return nil, fmt.Errorf("no pod of quorate is ready in namespace %s; --daemon-namespace names another one", c.namespace)
 	}
 	return pods, nil
 }
 
-// isReady reports whether a daemon acts.
+// acts reports whether a daemon says that it holds the lease.
+func acts(pod corev1.Pod) bool { return pod.Labels[naming.LabelActing] != "" }
+
+// isReady reports whether a daemon answers.
 func isReady(pod corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

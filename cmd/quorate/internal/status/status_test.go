@@ -26,6 +26,7 @@ import (
 
 	"github.com/quorate/quorate/cmd/quorate/internal/api"
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/statuses"
 	"github.com/quorate/quorate/schema"
 )
@@ -403,6 +404,18 @@ func TestStatusFromTheRecordsOfADaemonThatIsDown(t *testing.T) {
 	out, _ = f.quorate(2, "shop/orders")
 	if !strings.HasPrefix(out, "EtcdCluster shop/orders: Stalled (Stopped) since 2026-03-01T01:30:00Z\n") {
 		t.Errorf("printed\n%s", out)
+	}
+}
+
+// 573: of two daemons that are ready the one that acts is asked, not the one that waits for the
+// lease.
+func TestTheDaemonThatActsIsAsked(t *testing.T) {
+	f := newFleet(t, orders()).acts()
+	waits, acts := &f.pods[0], &f.pods[1]
+	waits.Status.Conditions = acts.Status.Conditions
+	acts.Labels = map[string]string{naming.LabelActing: "true"}
+	if out, _ := f.quorate(2); !strings.Contains(out, "orders") || strings.Contains(out, "no daemon answers") {
+		t.Errorf("printed %s", out)
 	}
 }
 
