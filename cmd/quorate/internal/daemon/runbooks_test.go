@@ -120,7 +120,7 @@ func (c *runbookCheck) problems(line string) (problems []string) {
 		}
 	}
 	for _, label := range selected.FindAllStringSubmatch(line, -1) {
-		if !slices.Contains([]string{naming.LabelCluster, naming.LabelSchedule, naming.LabelDrillOf, "app.kubernetes.io/name"}, label[1]) {
+		if !slices.Contains([]string{naming.LabelCluster, naming.LabelSchedule, naming.LabelDrillOf, naming.LabelActing, "app.kubernetes.io/name", "app.kubernetes.io/component"}, label[1]) {
 			bad("no label " + label[1])
 		}
 	}
