@@ -53,6 +53,11 @@ func TestNewerQuorateTakesOver(t *testing.T) {
 		t.Parallel()
 		takeOverRoll(t, earlier)
 	})
+	t.Run("575: a rollout, there and back", func(t *testing.T) {
+		takesLong(t)
+		t.Parallel()
+		takeOverThereAndBack(t, earlier)
+	})
 }
 
 func takeOverAtRest(t *testing.T, earlier build) {
@@ -140,6 +145,41 @@ func takeOverRoll(t *testing.T, earlier build) {
 	w.expectIdle(want.version)
 }
 
+// takeOverThereAndBack rolls by the earlier quorate, this one, and the earlier one again, as
+// where an update of quorate is taken back in the midst.
+func takeOverThereAndBack(t *testing.T, earlier build) {
+	want := spec{version: "3.5.21", replicas: 5, backup: "Required"}
+	w := createEarlier(t, "takeover-back", earlier, want)
+	writer, history, pods := w.load(), w.recordHistory("history/"), w.watchPods()
+	want.version = "3.5.35"
+	w.commit("Upgrade", want)
+	before := w.uids()
+	restarted := func(pod string) {
+		t.Helper()
+		w.eventually("the restart of "+pod, rollLimit, func(context.Context) (bool, error) {
+			now := w.uids()[pod]
+			return now != "" && now != before[pod], nil
+		})
+	}
+	restarted("orders-4")
+	w.takeOver()
+	restarted("orders-3")
+	w.takeBack(earlier)
+	restarted("orders-2")
+	w.takeOver()
+	w.awaitDone(rollLimit)
+	w.takeBack(earlier)
+	w.eventually("passes of the earlier quorate", holdLimit, func(context.Context) (bool, error) {
+		return w.metric("quorate_pass_duration_seconds_count") >= 3, nil
+	})
+	w.expectRoll(pods, "orders-4", "orders-3", "orders-2", "orders-1", "orders-0")
+	w.expectVersion(want.replicas, want.version)
+	w.expectBackups("3.5.21 before 3.5.35")
+	w.expectGuard(earlier.image)
+	w.checkHistory(history)
+	w.finishLoad(writer)
+}
+
 // buildEarlier builds the earlier quorate from this repository's own history, and gives
 // the nodes its image.
 func buildEarlier(t *testing.T) build {
@@ -200,6 +240,14 @@ func (w *world) takeOver() {
 	w.Helper()
 	w.must(w.daemon.Stop())
 	w.options.Binary, w.options.GuardImage, w.options.Earlier = shared.binary, shared.image, false
+	w.start()
+}
+
+// takeBack ends the daemon, and starts the earlier quorate in its place.
+func (w *world) takeBack(earlier build) {
+	w.Helper()
+	w.must(w.daemon.Stop())
+	w.options.Binary, w.options.GuardImage, w.options.Earlier = earlier.binary, earlier.image, true
 	w.start()
 }
 

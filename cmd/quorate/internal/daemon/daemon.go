@@ -96,10 +96,12 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	defer stop()
 	r := reconciler.New(c.Kube, etcd.New(), events, report.NewMetrics(registry), log, options)
 	// One that waits for the lease has its caches filled: it acts as soon as it holds it.
-	if err := r.Start(ctx); err != nil {
+	watching, end := context.WithCancel(ctx)
+	defer r.Close()
+	defer end()
+	if err := r.Start(watching); err != nil {
 		return err
 	}
-	defer r.Close()
 	mark(ctx, c.Kube, false, log)
 	waits := r.Ready
 	front.health.ready.Store(&waits)
