@@ -263,6 +263,9 @@ func (r *Reconciler) execute(ctx context.Context, v *observe.View, step decision
 	if !reserved && r.takesPlace(fresh, step.Action) {
 		return state.ErrChanged
 	}
+	if err := r.Options.Lease(); err != nil {
+		return err // before it is said that the step begins
+	}
 	r.Reporter.Starting(fresh, step)
 	started, ended := time.Now(), r.Reporter.Metrics.Acting(fresh.Cluster, step.Action, r.now())
 	defer ended()

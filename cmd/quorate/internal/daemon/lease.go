@@ -97,6 +97,10 @@ func (c *claim) run(ctx context.Context, act func(ctx context.Context) error) er
 	}
 	electing, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
+	c.lock.taken = func() {
+		c.stopped.Store(true)
+		end()
+	}
 	defer context.AfterFunc(ctx, func() {
 		if c.phase.CompareAndSwap(waiting, ended) {
 			end()
@@ -144,6 +148,18 @@ func (c *claim) act(ctx, leading context.Context, act func(ctx context.Context) 
 type timedLock struct {
 	resourcelock.Interface
 	renewed atomic.Pointer[time.Time]
+	// taken is called where another has the lock that was held.
+	taken func()
+}
+
+// Get implements resourcelock.Interface. By itself the elector would try for leaseRenew to get
+// back what another has.
+func (l *timedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	r, raw, err := l.Interface.Get(ctx)
+	if err == nil && l.renewed.Load() != nil && r.HolderIdentity != "" && r.HolderIdentity != l.Identity() {
+		l.taken()
+	}
+	return r, raw, err
 }
 
 // Create implements resourcelock.Interface.

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -164,6 +166,37 @@ func TestLeaseIsNotHeldByALateAnswer(t *testing.T) {
 			t.Errorf("acted for %s after the last renewal was sent; another may begin %s after it", took, leaseDuration)
 		}
 		<-h.ended
+	})
+}
+
+// One that was away for longer than the lease lasts, and finds another's name on it, ends at
+// once: it does not try to get it back.
+func TestDaemonThatFindsAnotherHolderEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube, away := fake.NewClientset(), atomic.Bool{}
+		kube.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return away.Load(), nil, errors.New("the API server is away")
+		})
+		h := contend(t, kube, "quorate-a")
+		defer h.stop()
+		held := <-h.acts
+		away.Store(true)
+		leases := kube.CoordinationV1().Leases("quorate-system")
+		lease, err := leases.Get(t.Context(), "quorate", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease.Spec.HolderIdentity = new("quorate-b")
+		if err := kube.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), lease, lease.Namespace); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		if err := <-h.ended; !errors.Is(err, errLeaseLost) || time.Since(begun) > 2*leaseRetry {
+			t.Errorf("ended after %s with %v", time.Since(begun), err)
+		}
+		if err := held(); !errors.Is(err, errLeaseLost) {
+			t.Errorf("held says %v", err)
+		}
 	})
 }
 
