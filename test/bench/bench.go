@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -16,10 +17,17 @@ const (
 	clusterName = "orders"
 	clusterKey  = namespace + "/" + clusterName
 	clusterFile = "clusters/orders.yaml"
+	// plainName is the StatefulSet without quorate.
+	plainName = "plain"
+	// The versions that take turns.
+	firstVersion, otherVersion = "3.5.21", "3.5.35"
 	// interval between two polls of Git; half of it is in every first action.
 	interval  = time.Second
 	rollLimit = 3 * time.Minute
 )
+
+// etcdImage is the image of a version.
+func etcdImage(version string) string { return manifests.DefaultRepository + ":v" + version }
 
 // manifest is the cluster at a version. Two patches of one minor take turns, so
 // that every roll is a real upgrade with a backup.
@@ -67,6 +75,8 @@ type bench struct {
 	// keys says; 0 for none.
 	small, large contest
 	keys         int
+	// plain is a StatefulSet without quorate.
+	plain *lab.Plain
 }
 
 // roll is one measured rollout.
@@ -105,7 +115,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 	}
 	b.small = contest{cluster: clusterName, limit: rollLimit, rolls: b.rolls}
 	for range b.small.rolls {
-		if err := b.pair(ctx, &b.small, b.byQuorate); err != nil {
+		if err := b.turn(ctx, &b.small, b.byQuorate); err != nil {
 			return err
 		}
 	}
@@ -142,7 +152,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if b.store, err = b.cluster.StartS3(ctx); err != nil {
 		return err
 	}
-	if _, err := b.commit(ctx, "3.5.21"); err != nil {
+	if _, err := b.commit(ctx, firstVersion); err != nil {
 		return err
 	}
 	b.daemon, err = lab.StartDaemon(ctx, lab.DaemonOptions{
@@ -152,7 +162,10 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	_, _, err = b.daemon.WaitFor(ctx, 0, rollLimit, lab.Idle(clusterKey, b.version))
+	if _, _, err = b.daemon.WaitFor(ctx, 0, rollLimit, lab.Idle(clusterKey, b.version)); err != nil {
+		return err
+	}
+	b.plain, err = b.cluster.StartPlain(ctx, namespace, plainName, etcdImage(otherVersion))
 	return err
 }
 
@@ -163,46 +176,56 @@ func (b *bench) commit(ctx context.Context, version string) (time.Time, error) {
 	return time.Now(), err
 }
 
-// contest is the rolls of one cluster, by quorate and by a script.
+// contest is the rolls of one cluster, by quorate and by a script, and of a plain StatefulSet
+// beside it.
 type contest struct {
 	cluster string
 	// limit of one roll, and how many there are of each kind.
-	limit          time.Duration
-	rolls          int
-	quorate, floor []roll
+	limit                 time.Duration
+	rolls                 int
+	quorate, floor, plain []roll
 }
 
-// pair makes one roll of each kind. Which one comes first takes turns. The script deletes
-// the pods one at a time.
-func (b *bench) pair(ctx context.Context, c *contest, byQuorate func(ctx context.Context, r *roll) error) error {
+// turn makes one roll of each kind. Which one comes first takes turns. The script deletes
+// the pods one at a time; the plain StatefulSet is rolled beside the small cluster alone.
+func (b *bench) turn(ctx context.Context, c *contest, byQuorate func(ctx context.Context, r *roll) error) error {
 	n := len(c.floor) + 1
 	kinds := []func() error{
-		func() error { return b.roll(ctx, c, "quorate", &c.quorate, byQuorate) },
+		func() error { return b.roll(ctx, c, c.cluster, "quorate", &c.quorate, byQuorate) },
 		func() error {
-			return b.roll(ctx, c, "script", &c.floor, func(ctx context.Context, r *roll) (err error) {
+			return b.roll(ctx, c, c.cluster, "script", &c.floor, func(ctx context.Context, r *roll) (err error) {
 				r.wall, err = b.cluster.FloorRoll(ctx, namespace, c.cluster)
 				return err
 			})
 		},
 	}
-	if n%2 == 0 {
-		kinds[0], kinds[1] = kinds[1], kinds[0]
+	if c == &b.small {
+		kinds = append(kinds, func() error {
+			return b.roll(ctx, c, plainName, "plain", &c.plain, func(ctx context.Context, r *roll) (err error) {
+				r.wall, err = b.plain.Roll(ctx, etcdImage([]string{firstVersion, otherVersion}[(n+1)%2]))
+				return err
+			})
+		})
 	}
-	for _, kind := range kinds {
-		if err := kind(); err != nil {
-			return fmt.Errorf("pair %d of cluster %s: %w", n, c.cluster, err)
+	for i := range kinds {
+		if err := kinds[(i+n)%len(kinds)](); err != nil {
+			return fmt.Errorf("turn %d of cluster %s: %w", n, c.cluster, err)
 		}
 	}
 	q, f := c.quorate[n-1], c.floor[n-1]
-	b.Say("%2d/%d  quorate %s (%s)   script %s (%s)", n, c.rolls, lab.Round(q.wall), clientSaw(q), lab.Round(f.wall), clientSaw(f))
+	text := fmt.Sprintf("%2d/%d  quorate %s (%s)   script %s (%s)", n, c.rolls, lab.Round(q.wall), clientSaw(q), lab.Round(f.wall), clientSaw(f))
+	if len(c.plain) == n {
+		text += fmt.Sprintf("   plain %s (%s)", lab.Round(c.plain[n-1].wall), clientSaw(c.plain[n-1]))
+	}
+	b.Say("%s", text)
 	return nil
 }
 
 // roll makes one roll under load, and keeps what was seen of it.
-func (b *bench) roll(ctx context.Context, c *contest, kind string, to *[]roll, do func(ctx context.Context, r *roll) error) error {
+func (b *bench) roll(ctx context.Context, c *contest, cluster, kind string, to *[]roll, do func(ctx context.Context, r *roll) error) error {
 	var r roll
 	var err error
-	r.seen, err = b.underLoad(ctx, c.cluster, fmt.Sprintf("%s-%d", kind, len(*to)), c.limit, func() error { return do(ctx, &r) })
+	r.seen, err = b.underLoad(ctx, cluster, fmt.Sprintf("%s-%d", kind, len(*to)), c.limit, func() error { return do(ctx, &r) })
 	*to = append(*to, r)
 	return err
 }
@@ -243,9 +266,9 @@ func (b *bench) underLoad(ctx context.Context, cluster, name string, limit time.
 
 // byQuorate commits the other version and waits until quorate calls it done.
 func (b *bench) byQuorate(ctx context.Context, r *roll) error {
-	next := "3.5.35"
+	next := otherVersion
 	if b.version == next {
-		next = "3.5.21"
+		next = firstVersion
 	}
 	from := b.daemon.Log.Mark()
 	begin, err := b.commit(ctx, next)

@@ -54,7 +54,7 @@ func (b *bench) rollLarge(ctx context.Context) error {
 	}
 	b.large = contest{cluster: largeName, limit: largeLimit, rolls: largeRolls}
 	for range b.large.rolls {
-		if err := b.pair(ctx, &b.large, b.largeByQuorate); err != nil {
+		if err := b.turn(ctx, &b.large, b.largeByQuorate); err != nil {
 			return err
 		}
 	}

@@ -22,17 +22,26 @@ func (b *bench) print(out io.Writer) {
 
 // printRolls prints what a roll takes and what a client notices of it.
 func (b *bench) printRolls(out io.Writer) {
-	q, f := summarise(b.small.quorate), summarise(b.small.floor)
-	fmt.Fprintf(out, "three members, etcd 3.5.21 ↔ 3.5.35, soak 0s, a verified backup in every quorate roll; %d rolls each, alternating\n\n", b.rolls)
+	q, f, p := summarise(b.small.quorate), summarise(b.small.floor), summarise(b.small.plain)
+	fmt.Fprintf(out, "three members, etcd %s ↔ %s, soak 0s, a verified backup in every quorate roll; %d rolls each, alternating;\n"+
+		"the script deletes the pods of the same StatefulSet, and the plain one has neither hook nor guard nor TLS\n\n", firstVersion, otherVersion, b.rolls)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "\tquorate\tscript\tratio")
-	fmt.Fprintf(w, "wall time of a roll, median\t%s\t%s\t%.2f\n", lab.Round(q.wall), lab.Round(f.wall), q.wall.Seconds()/f.wall.Seconds())
-	fmt.Fprintf(w, "longest write gap in a roll, median\t%s\t%s\t%.2f\n", lab.Round(q.gap), lab.Round(f.gap), q.gap.Seconds()/f.gap.Seconds())
-	fmt.Fprintf(w, "longest write gap in all rolls\t%s\t%s\t\n", lab.Round(q.worst), lab.Round(f.worst))
-	fmt.Fprintf(w, "rolls with a failed write\t%d of %d\t%d of %d\t\n", q.failedRolls, b.rolls, f.failedRolls, b.rolls)
-	fmt.Fprintf(w, "failed writes\t%d of %d\t%d of %d\t\n", q.failed, q.all, f.failed, f.all)
-	fmt.Fprintf(w, "failed reads\t%d\t%d\t\n", q.failedReads, f.failedReads)
-	fmt.Fprintf(w, "commit to first action, median (Git is polled every %s)\t%s\t\t\n", interval, lab.Round(q.react))
+	fmt.Fprintln(w, "\tquorate\tscript\tratio\tplain\tratio")
+	for _, row := range []struct {
+		name string
+		of   func(summary) time.Duration
+	}{
+		{"wall time of a roll, median", func(s summary) time.Duration { return s.wall }},
+		{"longest write gap in a roll, median", func(s summary) time.Duration { return s.gap }},
+		{"longest write gap in all rolls", func(s summary) time.Duration { return s.worst }},
+	} {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f\t%s\t%.2f\n", row.name, lab.Round(row.of(q)), lab.Round(row.of(f)), row.of(q).Seconds()/row.of(f).Seconds(),
+			lab.Round(row.of(p)), row.of(q).Seconds()/row.of(p).Seconds())
+	}
+	fmt.Fprintf(w, "rolls with a failed write\t%d of %d\t%d of %d\t\t%d of %d\t\n", q.failedRolls, b.rolls, f.failedRolls, b.rolls, p.failedRolls, b.rolls)
+	fmt.Fprintf(w, "failed writes\t%d of %d\t%d of %d\t\t%d of %d\t\n", q.failed, q.all, f.failed, f.all, p.failed, p.all)
+	fmt.Fprintf(w, "failed reads\t%d\t%d\t\t%d\t\n", q.failedReads, f.failedReads, p.failedReads)
+	fmt.Fprintf(w, "commit to first action, median (Git is polled every %s)\t%s\t\t\t\t\n", interval, lab.Round(q.react))
 	_ = w.Flush()
 }
 

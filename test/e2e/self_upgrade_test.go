@@ -169,6 +169,7 @@ func takeOverThereAndBack(t *testing.T, earlier build) {
 	w.takeOver()
 	w.awaitDone(rollLimit)
 	w.takeBack(earlier)
+	w.await("the earlier quorate to act", holdLimit, acts)
 	w.eventually("passes of the earlier quorate", holdLimit, func(context.Context) (bool, error) {
 		return w.metric("quorate_pass_duration_seconds_count") >= 3, nil
 	})
