@@ -8,15 +8,18 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/quorate/quorate/test/lab"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/test/lab"
 )
 
-// Where quorate runs, and how its pod is found.
+// Where quorate runs, and how its pods are found, and the one of them that acts.
 const (
 	system   = lab.System
 	selector = "app.kubernetes.io/component=daemon"
+	acting   = naming.LabelActing + "=true"
 )
 
 // deploy runs quorate in the cluster, from deploy/, and starts to show what it
@@ -63,7 +66,7 @@ func (d *demo) follow() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	var following sync.WaitGroup
 	following.Go(func() {
-		if err := d.cluster.Follow(ctx, system, selector, "quorate", d.log, file); err != nil {
+		if err := d.cluster.Follow(ctx, system, acting, "quorate", d.log, file); err != nil {
 			d.Say("%v", err)
 		}
 	})
@@ -106,7 +109,7 @@ func (d *demo) deployed(ctx context.Context) (bool, string, error) {
 
 func available(deployment *appsv1.Deployment) bool {
 	s := deployment.Status
-	return s.ObservedGeneration >= deployment.Generation && s.UpdatedReplicas == 1 && s.AvailableReplicas == 1
+	return s.ObservedGeneration >= deployment.Generation && s.UpdatedReplicas == *deployment.Spec.Replicas && s.AvailableReplicas == *deployment.Spec.Replicas
 }
 
 // writeOverlay writes the kustomization with what only this run knows:

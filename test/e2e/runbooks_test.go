@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -143,11 +144,17 @@ func (w *world) operate(system string) func(command string) (printed string, err
 // the test ends. It returns its namespace.
 func (w *world) deploy(args ...string) (system string) {
 	w.Helper()
+	return w.deployImage(shared.image, args...)
+}
+
+// deployImage is deploy with another image than that of this checkout.
+func (w *world) deployImage(image string, args ...string) (system string) {
+	w.Helper()
 	system = w.namespace + "-system"
 	w.must(w.cluster.ClaimNamespace(w.Context(), system))
 	dir := w.TempDir()
 	w.must(lab.Overlay{
-		Namespace: system, Image: shared.image, Repo: w.git.URL(), BackupURL: w.options.BackupURL, Credentials: w.options.Env, Args: args,
+		Namespace: system, Image: image, Repo: w.git.URL(), BackupURL: w.options.BackupURL, Credentials: w.options.Env, Args: args,
 		Namespaces: w.namespaces(),
 	}.Write(w.Context(), dir))
 	if *namespaced {
@@ -162,16 +169,27 @@ func (w *world) deploy(args ...string) (system string) {
 		}
 	})
 	w.must(w.cluster.Apply(w.Context(), dir))
+	w.awaitDeployed(system)
+	return system
+}
+
+// awaitDeployed waits until all replicas of a quorate in the cluster are ready, and those of
+// before are gone.
+func (w *world) awaitDeployed(system string) {
+	w.Helper()
 	w.eventually("quorate to be ready", holdLimit, func(ctx context.Context) (bool, error) {
 		d, err := w.cluster.Client.AppsV1().Deployments(system).Get(ctx, "quorate", metav1.GetOptions{})
-		return err == nil && d.Status.AvailableReplicas == 1, err
+		if err != nil {
+			return false, err
+		}
+		s := d.Status
+		return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == *d.Spec.Replicas && s.Replicas == s.UpdatedReplicas && s.AvailableReplicas == s.Replicas, nil
 	})
-	return system
 }
 
 // deployedLog is the end of the log of a quorate in the cluster.
 func (w *world) deployedLog(system string) string {
-	pods, err := w.cluster.Client.CoreV1().Pods(system).List(context.Background(), metav1.ListOptions{})
+	pods, err := w.cluster.Client.CoreV1().Pods(system).List(context.Background(), metav1.ListOptions{LabelSelector: naming.LabelActing})
 	if err != nil || len(pods.Items) == 0 {
 		return fmt.Sprintf("%d pods, %v", len(pods.Items), err)
 	}

@@ -24,9 +24,13 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// earlierCommit is the quorate that is replaced: the last one before the reconciler was
-// divided into packages, which must not show in anything that outlives a daemon.
-const earlierCommit = "5b8793abd7a41bddd3f0e34dd2dd9acf3fae69a5"
+const (
+	// earlierCommit is the quorate that is replaced: the last one before the reconciler was
+	// divided into packages, which must not show in anything that outlives a daemon.
+	earlierCommit = "5b8793abd7a41bddd3f0e34dd2dd9acf3fae69a5"
+	// deployedCommit is the first one of which two replicas run.
+	deployedCommit = "ea3da03c18890dd37210490a2eeec4684869b79c"
+)
 
 // The ConfigMaps of what must be known when a daemon starts.
 const (
@@ -43,7 +47,7 @@ type build struct{ binary, image string }
 // read: no member restarts, nothing is done twice, and the next commit is applied.
 func TestNewerQuorateTakesOver(t *testing.T) {
 	t.Parallel()
-	earlier := buildEarlier(t)
+	earlier := buildAt(t, earlierCommit, image+"-earlier")
 	t.Run("162: a cluster at rest", func(t *testing.T) {
 		takesLong(t)
 		t.Parallel()
@@ -181,9 +185,58 @@ func takeOverThereAndBack(t *testing.T, earlier build) {
 	w.finishLoad(writer)
 }
 
-// buildEarlier builds the earlier quorate from this repository's own history, and gives
-// the nodes its image.
-func buildEarlier(t *testing.T) build {
+// TestQuorateItselfIsRolledOut updates a deployed quorate of two replicas to this one in the
+// midst of a roll, and takes that back later in the same roll, while clients write (575). No
+// member restarts for that, and each restarts once for the roll.
+func TestQuorateItselfIsRolledOut(t *testing.T) {
+	takesLong(t)
+	t.Parallel()
+	w := newWorld(t, "rolledout")
+	if w.cluster.Sandbox == nil {
+		t.Skip("only the sandbox can be given an image of an earlier quorate")
+	}
+	before := buildAt(t, deployedCommit, image+"-before")
+	want := spec{version: "3.5.21", replicas: 5, backup: "Required"}
+	w.commit("Add "+name, want)
+	system := w.deployImage(before.image)
+	w.awaitFields(clusterRecord, w.applied)
+	writer, history, pods := w.load(), w.recordHistory("history/"), w.watchPods()
+	uids := w.uids()
+	restarted := func(pod string) {
+		t.Helper()
+		w.eventually("the restart of "+pod, rollLimit, func(context.Context) (bool, error) {
+			now := w.uids()[pod]
+			return now != "" && now != uids[pod], nil
+		})
+	}
+	update := func(image string) {
+		t.Helper()
+		begun := time.Now()
+		w.kubectl("-n", system, "set", "image", "deployment/quorate", "quorate="+image)
+		w.awaitDeployed(system)
+		lease, err := w.cluster.Client.CoordinationV1().Leases(system).Get(t.Context(), "quorate", metav1.GetOptions{})
+		w.must(err)
+		t.Logf("rolled out %s in %s; %s acts, the lease has changed hands %d times", image, time.Since(begun).Round(time.Second), *lease.Spec.HolderIdentity, *lease.Spec.LeaseTransitions)
+	}
+
+	want.version = "3.5.35"
+	w.commit("Upgrade", want)
+	restarted("orders-4")
+	update(shared.image)
+	restarted("orders-2")
+	update(before.image)
+	w.awaitFields(clusterRecord, w.applied)
+	update(shared.image)
+	w.expectRoll(pods, "orders-4", "orders-3", "orders-2", "orders-1", "orders-0")
+	w.expectVersion(want.replicas, want.version)
+	w.expectBackups("3.5.21 before 3.5.35")
+	w.checkHistory(history)
+	w.finishLoad(writer)
+}
+
+// buildAt builds the quorate of a commit from this repository's own history, and gives the
+// nodes its image.
+func buildAt(t *testing.T, commit, image string) build {
 	t.Helper()
 	fail := func(err error) {
 		t.Helper()
@@ -193,11 +246,11 @@ func buildEarlier(t *testing.T) build {
 	}
 	root, err := lab.Root(t.Context())
 	fail(err)
-	git := exec.CommandContext(t.Context(), "git", "archive", "--format=zip", earlierCommit)
+	git := exec.CommandContext(t.Context(), "git", "archive", "--format=zip", commit)
 	git.Dir = root
 	archive, err := git.Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		t.Fatalf("the earlier quorate is built from commit %s, which this clone does not have: run git fetch --unshallow (git says: %s)", earlierCommit, bytes.TrimSpace(exit.Stderr))
+		t.Fatalf("the earlier quorate is built from commit %s, which this clone does not have: run git fetch --unshallow (git says: %s)", commit, bytes.TrimSpace(exit.Stderr))
 	}
 	fail(err)
 	files, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
@@ -207,7 +260,7 @@ func buildEarlier(t *testing.T) build {
 	fail(lab.GoBuild(t.Context(), source, to+string(filepath.Separator), "./cmd/quorate", "./cmd/quorate-guard"))
 	b := build{filepath.Join(to, "quorate"), shared.image}
 	if shared.cluster.Sandbox != nil {
-		b.image = image + "-earlier"
+		b.image = image
 		fail(shared.cluster.Sandbox.LoadImage(t.Context(), b.image, "65532:65532", b.binary, filepath.Join(to, "quorate-guard")))
 	}
 	return b
