@@ -388,11 +388,14 @@ type RestoreStatus struct {
 // SortStatuses orders statuses by kind and name: clusters, backups, schedules,
 // restores.
 func SortStatuses(list []Status) {
-	slices.SortStableFunc(list, func(a, b Status) int {
-		return cmp.Or(
-			cmp.Compare(slices.Index(Kinds(), a.Kind), slices.Index(Kinds(), b.Kind)),
-			cmp.Compare(a.Metadata.Namespace, b.Metadata.Namespace),
-			cmp.Compare(a.Metadata.Name, b.Metadata.Name),
-		)
-	})
+	slices.SortStableFunc(list, CompareStatuses)
+}
+
+// CompareStatuses is the order of SortStatuses.
+func CompareStatuses(a, b Status) int {
+	return cmp.Or(
+		cmp.Compare(slices.Index(Kinds(), a.Kind), slices.Index(Kinds(), b.Kind)),
+		cmp.Compare(a.Metadata.Namespace, b.Metadata.Namespace),
+		cmp.Compare(a.Metadata.Name, b.Metadata.Name),
+	)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/cmd/quorate/internal/status"
 	"github.com/quorate/quorate/schema/release"
+	"github.com/quorate/quorate/sources"
 )
 
 func main() {
@@ -159,7 +160,15 @@ func wanted(kind string) string {
 // newStatus keeps client-go from writing between the lines of a text that is watched: what
 // matters of a port that is forwarded no more, quorate says itself.
 func newStatus() *cobra.Command {
-	cmd := status.Command(userAgent())
+	repository := &repositoryFlags{}
+	cmd := status.Command(userAgent(), status.Git{
+		Add:   repository.addAccess,
+		Named: func() bool { return repository.config.URL != "" },
+		Open: func(branch string) (*sources.Repository, error) {
+			repository.config.Branch = branch
+			return repository.open(nil)
+		},
+	})
 	cmd.PreRun = func(*cobra.Command, []string) { klog.SetSlogLogger(slog.New(slog.DiscardHandler)) }
 	return cmd
 }

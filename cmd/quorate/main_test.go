@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,8 +24,8 @@ func TestMain(m *testing.M) {
 // TestScripts runs the command line as a user does: one file a behaviour.
 //
 // Each script finds $TAKEN, an address that is in use; $BARE_API, a
-// kubeconfig of an API server that answers /version, has no namespace gone, and knows
-// nothing else; $NO_API, one of an API server that is not there; and its own commands:
+// kubeconfig of an API server that answers /version, has no namespace gone, has nothing of
+// what quorate watches, and knows nothing else; $NO_API, one of an API server that is not there; and its own commands:
 //
 //	await FILE TEXT    waits until the file holds the text
 //	status N COMMAND…  runs a command that must end with that exit status
@@ -49,7 +51,7 @@ func setUpScript(env *testscript.Env) error {
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}`))
 		default:
-			http.NotFound(w, r)
+			answerList(w, r)
 		}
 	}))
 	env.Defer(func() { _ = taken.Close() })
@@ -69,6 +71,25 @@ func setUpScript(env *testscript.Env) error {
 		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com",
 	)
 	return nil
+}
+
+// answerList answers a list with an empty one, and a watch with nothing.
+func answerList(w http.ResponseWriter, r *http.Request) {
+	kind := map[string]string{
+		"configmaps": "ConfigMap", "secrets": "Secret", "services": "Service", "pods": "Pod", "persistentvolumeclaims": "PersistentVolumeClaim",
+		"statefulsets": "StatefulSet", "controllerrevisions": "ControllerRevision", "poddisruptionbudgets": "PodDisruptionBudget",
+	}[path.Base(r.URL.Path)]
+	query := r.URL.Query()
+	switch {
+	case kind == "" || query.Get("sendInitialEvents") != "":
+		http.NotFound(w, r)
+	case query.Get("watch") != "":
+		<-r.Context().Done()
+	default:
+		version := strings.TrimPrefix(strings.TrimPrefix(path.Dir(r.URL.Path), "/apis/"), "/api/")
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"kind": "%sList", "apiVersion": %q, "metadata": {"resourceVersion": "1"}, "items": []}`, kind, version)
+	}
 }
 
 // kubeconfig writes a kubeconfig file for a server.

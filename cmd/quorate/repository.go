@@ -24,9 +24,9 @@ type repositoryFlags struct {
 }
 
 func (f *repositoryFlags) add(cmd *cobra.Command) {
+	f.addAccess(cmd)
 	flags := cmd.Flags()
 	c := &f.config
-	flags.StringVar(&c.URL, "repo", "", "Git repository: an https://, ssh:// or file:// URL, git@HOST:PATH, a path, or an http:// URL without credentials")
 	flags.StringVar(&c.Branch, "branch", "", "branch to read; default main")
 	flags.StringVar(&c.Tag, "tag", "", "tag to read, instead of a branch")
 	flags.StringVar(&c.Semver, "semver", "", `read the tag with the highest version in a range, for example "1.x" or ">=1.2.0 <2.0.0"`)
@@ -34,13 +34,20 @@ func (f *repositoryFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&c.Path, "path", "", "directory in the repository to read; default the whole repository")
 	flags.StringSliceVar(&c.Include, "include", nil, "read only files below --path that match one of these patterns, as in a .gitignore")
 	flags.StringSliceVar(&c.Ignore, "ignore", nil, "leave out files below --path that match one of these patterns")
+	flags.StringVar(&f.secret, "git-secret", "", "Secret with the same, in the namespace of $POD_NAMESPACE or quorate-system; read at each poll of the repository")
+	flags.StringVar(&c.Signers.File, "git-signers-file", "", "file with the public keys, OpenPGP or SSH, that may sign commits and tags; then every commit, and a tag that is followed, must be signed by one of them")
+	flags.StringVar(&f.signers, "git-signers-secret", "", "Secret with such keys, in quorate's namespace")
+}
+
+// addAccess adds those about where it is and how it is read.
+func (f *repositoryFlags) addAccess(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	c := &f.config
+	flags.StringVar(&c.URL, "repo", "", "Git repository: an https://, ssh:// or file:// URL, git@HOST:PATH, a path, or an http:// URL without credentials")
 	flags.StringVar(&c.Auth.UsernameFile, "git-username-file", "", "file with the user name for the repository")
 	flags.StringVar(&c.Auth.PasswordFile, "git-password-file", "", "file with the password or token for the repository")
 	flags.StringVar(&c.Auth.BearerTokenFile, "git-token-file", "", "file with a bearer token for the repository")
 	flags.StringVar(&c.Auth.Dir, "git-credentials-dir", "", "directory with credentials for the repository, such as a mounted Secret: username, password, bearerToken, identity (an SSH key), jumpIdentity (another one for --git-ssh-jump) and known_hosts, ca.crt, tls.crt and tls.key, githubAppID, githubAppInstallationID, githubAppPrivateKey")
-	flags.StringVar(&f.secret, "git-secret", "", "Secret with the same, in the namespace of $POD_NAMESPACE or quorate-system; read at each poll of the repository")
-	flags.StringVar(&c.Signers.File, "git-signers-file", "", "file with the public keys, OpenPGP or SSH, that may sign commits and tags; then every commit, and a tag that is followed, must be signed by one of them")
-	flags.StringVar(&f.signers, "git-signers-secret", "", "Secret with such keys, in quorate's namespace")
 	flags.StringVar(&c.CAFile, "git-ca-file", "", "file with additional certificate authorities for the repository")
 	flags.StringVar(&c.SSHJump, "git-ssh-jump", "", "SSH server to go through to the repository's, as USER@HOST or USER@HOST:PORT, like ssh's ProxyJump; known_hosts must have its key")
 	flags.DurationVar(&c.Timeout, "git-timeout", time.Minute, "longest time for one read of the repository")

@@ -41,9 +41,24 @@ func (q query) names(kind, namespace, name string) bool {
 	return (q.Namespace == "" || q.Namespace == namespace) && (q.Name == "" || q.Name == name) && (q.Kind == "" || q.Kind == kind)
 }
 
+// item is the status of one object. Where several Kubernetes clusters are shown, it says which
+// one it is from, by the branch with its status, and when that was written.
+type item struct {
+	Branch  string `json:"branch,omitempty"`
+	Written string `json:"written,omitempty"`
+	schema.Status
+}
+
+// sortItems orders items as schema.SortStatuses does, and those of one name by their branches.
+func sortItems(items []item) {
+	slices.SortStableFunc(items, func(a, b item) int {
+		return cmp.Or(schema.CompareStatuses(a.Status, b.Status), cmp.Compare(a.Branch, b.Branch))
+	})
+}
+
 // answer is what is known of the objects.
 type answer struct {
-	items []schema.Status
+	items []item
 	// whole is false while the daemon has not reconciled some of them yet.
 	whole bool
 	// note is what a reader has to know about where it comes from; "" for nothing.
@@ -158,7 +173,7 @@ func pages(ctx context.Context, q query, get func(ctx context.Context, params ur
 		}
 		for _, s := range p.Items {
 			if q.matches(s) {
-				a.items = append(a.items, s)
+				a.items = append(a.items, item{Status: s})
 			}
 		}
 		a.whole = a.whole && p.Whole
@@ -277,7 +292,7 @@ func (c cluster) daemons(ctx context.Context, q query) (answer, error) {
 			return answer{}, fmt.Errorf("ask the daemon in pod %s: %w", pod.Name, err)
 		}
 	}
-	schema.SortStatuses(a.items)
+	sortItems(a.items)
 	return a, nil
 }
 
@@ -328,7 +343,7 @@ func (c cluster) records(ctx context.Context, q query) (answer, error) {
 			if !q.matches(s) {
 				continue
 			}
-			a.items = append(a.items, s)
+			a.items = append(a.items, item{Status: s})
 			if oldest.IsZero() || written.Before(oldest) {
 				oldest = written
 			}
@@ -340,7 +355,7 @@ func (c cluster) records(ctx context.Context, q query) (answer, error) {
 			break
 		}
 	}
-	schema.SortStatuses(a.items)
+	sortItems(a.items)
 	a.note = howOld(oldest, newest)
 	if unreadable > 0 {
 		a.note += fmt.Sprintf("; left out are %d that cannot be read", unreadable)

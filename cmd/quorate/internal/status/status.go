@@ -20,6 +20,7 @@ import (
 // showFlags are the flags of quorate status.
 type showFlags struct {
 	daemon    daemonFlags
+	branches  branchFlags
 	namespace string
 	kind      string
 	output    string
@@ -29,9 +30,10 @@ type showFlags struct {
 // exitNotReady is the exit status when something that was shown is not what Git says.
 const exitNotReady cli.ExitError = 2
 
-// Command is quorate status. The agent is what the API server logs.
-func Command(agent string) *cobra.Command {
-	f := &showFlags{daemon: daemonFlags{agent: agent}}
+// Command is quorate status. The agent is what the API server logs, and git are the flags that
+// name a repository.
+func Command(agent string, git Git) *cobra.Command {
+	f := &showFlags{daemon: daemonFlags{agent: agent}, branches: branchFlags{git: git}}
 	cmd := &cobra.Command{
 		Use:   "status [NAMESPACE/NAME]",
 		Short: "Show how clusters, backups and restores are, and why",
@@ -42,6 +44,10 @@ It asks the daemon, through the API server of the Kubernetes cluster or at --ser
 no daemon answers it shows what the last one has written into the Kubernetes cluster, says
 so, and how old that is. It changes nothing.
 
+With --all it shows the clusters of several Kubernetes clusters that follow one repository:
+it reads the status branches at --repo, which their daemons write with --status=branch, each
+of a name of its own that begins with --status-branch.
+
 It ends with 0 if everything that it shows is Ready, with 2 if something is not, and
 with 1 if it could not find out. With --watch it runs until it is interrupted, and shows
 each change as the daemon tells of it, in place on a terminal, else as one more text or
@@ -49,13 +55,15 @@ document; where there is no daemon that can tell, it asks every two seconds.`,
 		Example: `  quorate status                      # all clusters
   quorate status shop/orders          # one of them, in detail
   quorate status shop/orders --watch  # an upgrade, live
-  quorate status --kind schedule -n shop -o wide`,
+  quorate status --kind schedule -n shop -o wide
+  quorate status --all --repo https://git.example.com/etcd.git`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args)
 		},
 	}
 	f.daemon.add(cmd)
+	f.branches.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "only objects of this namespace; default all")
 	cli.ChoiceFlag(cmd, &f.kind, "kind", "only objects of this kind", kindNames()...)
@@ -97,7 +105,7 @@ func (f *showFlags) run(ctx context.Context, out, errs io.Writer, args []string)
 		}
 		ask = query{Namespace: namespace, Name: name, Kind: ask.Kind}
 	}
-	from, err := f.daemon.source()
+	from, err := f.source()
 	if err != nil {
 		return err
 	}
@@ -124,7 +132,18 @@ func (f *showFlags) run(ctx context.Context, out, errs io.Writer, args []string)
 	return nil
 }
 
-func notReady(s schema.Status) bool {
+// source is what is asked.
+func (f *showFlags) source() (source, error) {
+	if err := f.branches.check(f); err != nil {
+		return nil, err
+	}
+	if f.branches.all {
+		return f.branches.source()
+	}
+	return f.daemon.source()
+}
+
+func notReady(s item) bool {
 	phase, _ := s.Phase()
 	return phase != schema.PhaseReady
 }
@@ -152,11 +171,14 @@ func (f *showFlags) render(a answer, ask query) (string, error) {
 			if i > 0 {
 				b.WriteString("\n")
 			}
-			printDetail(&b, s)
+			if f.branches.all {
+				fmt.Fprintf(&b, "On branch %s, written %s\n", cli.Shown(s.Branch), s.Written)
+			}
+			printDetail(&b, s.Status)
 		}
 		return b.String(), nil
 	}
-	printTables(&b, a.items, f.output == cli.Wide)
+	printTables(&b, a.items, f.output == cli.Wide, f.branches.all)
 	if len(a.items) == 0 {
 		fmt.Fprintf(&b, "no %s is known\n", nounOf(f.kind))
 	}

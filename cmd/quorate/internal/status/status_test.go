@@ -178,7 +178,7 @@ func (f *fleet) acts() *fleet {
 
 // run runs a command line, and returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	cmd := Command("quorate/test")
+	cmd := Command("quorate/test", gitFlags())
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)

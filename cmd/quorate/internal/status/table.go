@@ -27,11 +27,12 @@ func showTables() []showTable {
 	}
 }
 
-// printTables prints one table for each kind that there is, as kubectl get does.
-func printTables(out io.Writer, items []schema.Status, wide bool) {
+// printTables prints one table for each kind that there is, as kubectl get does, with the
+// branches where there are several.
+func printTables(out io.Writer, items []item, wide, branches bool) {
 	first := true
 	for _, table := range showTables() {
-		of := slices.DeleteFunc(slices.Clone(items), func(s schema.Status) bool { return s.Kind != table.kind })
+		of := slices.DeleteFunc(slices.Clone(items), func(s item) bool { return s.Kind != table.kind })
 		if len(of) == 0 {
 			continue
 		}
@@ -39,23 +40,29 @@ func printTables(out io.Writer, items []schema.Status, wide bool) {
 			fmt.Fprintln(out)
 		}
 		first = false
-		table.print(out, of, wide)
+		table.print(out, of, wide, branches)
 	}
 }
 
-func (t showTable) print(out io.Writer, items []schema.Status, wide bool) {
+func (t showTable) print(out io.Writer, items []item, wide, branches bool) {
 	// No line ends with spaces, and the last column, which is a sentence, widens nothing.
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	columns := "NAMESPACE\tNAME\tPHASE\t" + t.columns
 	if wide {
 		columns += "\t" + t.wide
 	}
+	if branches {
+		columns = "BRANCH\t" + columns
+	}
 	fmt.Fprintln(w, columns+"\tWHY")
 	for _, s := range items {
 		phase, why := s.Phase()
-		row := append([]string{s.Metadata.Namespace, s.Metadata.Name, string(phase)}, t.cells(s)...)
+		row := append([]string{s.Metadata.Namespace, s.Metadata.Name, string(phase)}, t.cells(s.Status)...)
 		if wide {
-			row = append(row, t.more(s)...)
+			row = append(row, t.more(s.Status)...)
+		}
+		if branches {
+			row = append([]string{s.Branch}, row...)
 		}
 		for i, cell := range row {
 			row[i] = cmp.Or(cli.Shown(cell), "-")
