@@ -117,6 +117,29 @@ func (w *world) runbook(alert string) {
 	}
 }
 
+// runPage runs the commands of a page of docs as a person does, with quorate in the namespace
+// system and the repository of this test; each must print something.
+func (w *world) runPage(page, system string) {
+	w.Helper()
+	root, err := lab.Root(w.Context())
+	w.must(err)
+	text, err := os.ReadFile(filepath.Join(root, "docs", page))
+	w.must(err)
+	operate, ran := w.operate(system), 0
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		for _, command := range strings.Split(strings.TrimSpace(block[1]), "\n") {
+			out, err := operate(strings.ReplaceAll(command, "https://git.example.com/platform/etcd.git", w.git.URL()))
+			if err != nil || strings.TrimSpace(out) == "" {
+				w.Errorf("docs/%s: %s: %v; it prints %q", page, command, err, out)
+			}
+			ran++
+		}
+	}
+	if ran == 0 {
+		w.Errorf("docs/%s shows no command", page)
+	}
+}
+
 // operate returns what runs a command of a runbook as the person does who has got the
 // alert, with quorate in the namespace system. Every part of a pipe must succeed; what
 // grep does not find is an error unless it is silent at rest. quorate status may say

@@ -198,7 +198,7 @@ func TestQuorateItselfIsRolledOut(t *testing.T) {
 	before := buildAt(t, deployedCommit, image+"-before")
 	want := spec{version: "3.5.21", replicas: 5, backup: "Required"}
 	w.commit("Add "+name, want)
-	system := w.deployImage(before.image)
+	system := w.deployImage(before.image, "--status=branch", "--status-interval=1s")
 	w.awaitFields(clusterRecord, w.applied)
 	writer, history, pods := w.load(), w.recordHistory("history/"), w.watchPods()
 	uids := w.uids()
@@ -232,6 +232,7 @@ func TestQuorateItselfIsRolledOut(t *testing.T) {
 	w.expectBackups("3.5.21 before 3.5.35")
 	w.checkHistory(history)
 	w.finishLoad(writer)
+	w.runPage("running.md", system)
 }
 
 // buildAt builds the quorate of a commit from this repository's own history, and gives the
