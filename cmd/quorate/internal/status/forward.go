@@ -30,8 +30,10 @@ func (c cluster) forwarded(ctx context.Context, pod corev1.Pod, do func(d server
 // defaultPagePort is where deploy/base has the daemon serve its page.
 const defaultPagePort = 8081
 
-// pagePort is where a daemon serves its page and the API, by its arguments.
+// pagePort is where a daemon serves its page and the API, by its arguments: of two flags the last
+// one counts.
 func pagePort(pod corev1.Pod) (int, error) {
+	at := defaultPagePort
 	for _, c := range pod.Spec.Containers {
 		for _, argument := range c.Args {
 			if address, is := strings.CutPrefix(argument, "--page-listen="); is {
@@ -39,9 +41,9 @@ func pagePort(pod corev1.Pod) (int, error) {
 				if err != nil {
 					return 0, fmt.Errorf("find the port of pod %s: its %s names none", pod.Name, argument)
 				}
-				return int(port), nil
+				at = int(port)
 			}
 		}
 	}
-	return defaultPagePort, nil
+	return at, nil
 }

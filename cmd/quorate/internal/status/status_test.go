@@ -168,7 +168,7 @@ func (f *fleet) forward(w http.ResponseWriter, r *http.Request) {
 // acts puts the daemon into a pod.
 func (f *fleet) acts() *fleet {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "quorate-0", Namespace: "quorate-system"}}
-	pod.Spec.Containers = []corev1.Container{{Name: "quorate", Args: []string{"run", "--listen=:8080", "--page-listen=127.0.0.1:9090"}}}
+	pod.Spec.Containers = []corev1.Container{{Name: "quorate", Args: []string{"run", "--listen=:8080", "--page-listen=127.0.0.1:8081", "--page-listen=127.0.0.1:9090"}}}
 	waiting := *pod.DeepCopy()
 	waiting.Name = "quorate-1"
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
