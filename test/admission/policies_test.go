@@ -141,6 +141,45 @@ func TestWhatThePoliciesLetQuorateDo(t *testing.T) {
 	}
 }
 
+// Where quorate has another namespace, the policies follow it as the comment of the kustomization
+// says. Where they do not, quorate writes no record, and is told which account they are for.
+func TestThePoliciesAreForTheAccountOfQuorate(t *testing.T) {
+	const ns, elsewhere = "followed", "system:serviceaccount:etcd:quorate"
+	h := emptyHouse(t)
+	h.namespace(ns)
+	record := createConfigMap(ns, corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "orders-record", Labels: own()}, Data: map[string]string{"record.json": "{}"}})
+	theirs := createConfigMap(ns, corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}})
+	for _, c := range []struct {
+		what, more string
+		may, other string
+		words      []string
+	}{
+		{"with the transformer", "transformers: [" + deployFrom + "/admission/account]\n", elsewhere, quorate, []string{"as " + elsewhere}},
+		{"without it", "", quorate, elsewhere, []string{"as " + quorate}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			h := &house{T: t, kube: h.kube, dynamic: h.dynamic}
+			for _, o := range deployed(t, overlayOf(t, "namespace: etcd\nresources: ["+deployFrom+"/base, "+deployFrom+"/admission]\n"+c.more)) {
+				switch o.GetKind() {
+				case "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
+					o.SetNamespace("") // kustomize takes them for namespaced
+					h.apply(o)
+					t.Cleanup(func() { h.remove(o) })
+				case "ClusterRole":
+					h.apply(o)
+				}
+			}
+			for _, user := range []string{quorate, elsewhere} {
+				h.bind(ns, user, "ClusterRole", "quorate")
+			}
+			may, other := clientOf(t, c.may), clientOf(t, c.other)
+			h.await(c.other+" writes a record", func() error { return record(t.Context(), other) }, refusedBy("quorate-records", c.words...))
+			h.await(c.may+" writes a record", func() error { return record(t.Context(), may) }, allowed)
+			h.await(c.may+" writes what is not quorate's", func() error { return theirs(t.Context(), may) }, refusedBy("quorate-daemon-objects"))
+		})
+	}
+}
+
 // A binding can leave namespaces out, as the comment of the kustomization says.
 func TestABindingLeavesNamespacesOut(t *testing.T) {
 	h := newHouse(t)
@@ -231,44 +270,36 @@ func TestThePoliciesAreAboutAllThatQuorateMayWrite(t *testing.T) {
 	}
 }
 
-// The overlay in the comment of deploy/admission holds another service account to the policies, and
-// leaves namespaces out.
-func TestTheOverlayOfThePoliciesIsAsItsCommentSays(t *testing.T) {
+// The overlays in the comment of deploy/admission have the policies hold another service account, and
+// leave namespaces out.
+func TestTheOverlaysOfThePoliciesAreAsTheirCommentSays(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(deploy("admission"), "kustomization.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	comment, patches := "", false
-	for line := range strings.Lines(string(text)) {
-		inner, indented := strings.CutPrefix(line, "#   ")
-		if patches = indented && (patches || strings.HasPrefix(inner, "patches:") || comment != ""); patches {
-			comment += inner
-		}
-	}
-	dir := t.TempDir()
-	base, errBase := filepath.Abs(deploy("admission"))
-	dir, errDir := filepath.EvalSymlinks(dir)
-	if errBase != nil || errDir != nil {
-		t.Fatal(errBase, errDir)
-	}
-	way, err := filepath.Rel(dir, base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("resources: ["+way+"]\n"+comment), 0o644); err != nil {
-		t.Fatal(err)
-	}
 	policies, bindings := 0, 0
-	for _, o := range deployed(t, dir) {
-		text, _ := json.Marshal(o.Object)
-		switch o.GetKind() {
-		case "ValidatingAdmissionPolicy":
-			if policies++; bytes.Contains(text, []byte(quorate)) || !bytes.Contains(text, []byte("'system:serviceaccount:etcd:quorate'")) {
-				t.Errorf("%s is about another account", o.GetName())
-			}
-		case "ValidatingAdmissionPolicyBinding":
-			if bindings++; typed[admissionv1.ValidatingAdmissionPolicyBinding](t, o).Spec.MatchResources == nil {
-				t.Errorf("%s is about all namespaces", o.GetName())
+	for block := range strings.SplitSeq(string(text), "\n#\n") {
+		if block = strings.ReplaceAll("\n"+block, "\n#   ", "\n"); !strings.Contains(block, "\nresources:") || strings.Contains(block, "\n#") {
+			continue
+		}
+		elsewhere, leftOut := strings.Contains(block, "namespace: etcd"), strings.Contains(block, "matchResources")
+		for _, o := range deployed(t, overlayOf(t, strings.ReplaceAll(block, "../..", deployFrom))) {
+			text, _ := json.Marshal(o.Object)
+			switch o.GetKind() {
+			case "ValidatingAdmissionPolicy":
+				if !elsewhere {
+					continue
+				}
+				if policies++; bytes.Contains(text, []byte("quorate-system")) || !bytes.Contains(text, []byte("'system:serviceaccount:' + 'etcd' + ':' + 'quorate'")) {
+					t.Errorf("%s is about another account", o.GetName())
+				}
+			case "ValidatingAdmissionPolicyBinding":
+				if !leftOut {
+					continue
+				}
+				if bindings++; typed[admissionv1.ValidatingAdmissionPolicyBinding](t, o).Spec.MatchResources == nil {
+					t.Errorf("%s is about all namespaces", o.GetName())
+				}
 			}
 		}
 	}

@@ -19,15 +19,7 @@ func TestTheOverlayOfSignedBackupsIsDeployed(t *testing.T) {
 	}
 	_, shown, _ := strings.Cut(string(page), "```yaml\n")
 	shown, _, _ = strings.Cut(shown, "```")
-	dir, written := overlay(t, []string{"base"}, nil), "kustomization.yaml"
-	text, err := os.ReadFile(filepath.Join(dir, written))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, base, _ := strings.Cut(strings.Split(string(text), "\n")[1], "- ")
-	if err := os.WriteFile(filepath.Join(dir, written), []byte(strings.Replace(shown, "../../base", base, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dir := overlayOf(t, strings.Replace(shown, "../../base", deployFrom+"/base", 1))
 	h, seen := emptyHouse(t), false
 	for _, o := range deployed(t, dir) {
 		switch o.GetKind() {

@@ -1,8 +1,12 @@
 package deploy
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,33 +15,77 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// render returns what an overlay on top of a directory of deploy/ applies.
-func render(t *testing.T, base, overlay string) []*resource.Resource {
+// deployed is the directory of deploy/, links followed, as kustomize takes it.
+func deployed() (string, error) {
+	path, err := filepath.Abs(filepath.Join("..", "..", "deploy"))
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+// withRepo are the settings of an overlay that must be set.
+const withRepo = "configMapGenerator: [{name: quorate-settings, behavior: merge, literals: [REPO=https://git.example.com/etcd.git, BACKUP_URL=s3://backups/x]}]\n"
+
+// dir stands for a directory of deploy/ in an overlay, which must name it by a relative path.
+func dir(name string) string { return "DEPLOY/" + name }
+
+// components adds components of deploy/ to an overlay.
+func components(names ...string) string {
+	for i, name := range names {
+		names[i] = dir(name)
+	}
+	return "components: [" + strings.Join(names, ", ") + "]\n"
+}
+
+// build returns what an overlay applies, which may have further files.
+func build(t *testing.T, overlay string, files map[string]string) ([]*resource.Resource, error) {
 	t.Helper()
-	// kustomize takes a base by a relative path only, links followed.
-	dir, err := filepath.EvalSymlinks(t.TempDir())
+	at, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := filepath.Abs(filepath.Join("..", "..", "deploy", base))
-	if err == nil {
-		at, err = filepath.EvalSymlinks(at)
-	}
-	if err == nil {
-		at, err = filepath.Rel(dir, at)
-	}
+	root, err := deployed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := "resources: [" + at + "]\n" + overlay
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+	all := maps.Clone(files)
+	if all == nil {
+		all = map[string]string{}
+	}
+	all["kustomization.yaml"] = overlay
+	for name, text := range all {
+		name = filepath.Join(at, name)
+		relative, err := filepath.Rel(filepath.Dir(name), root)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(name), 0o700)
+		}
+		if err == nil {
+			err = os.WriteFile(name, []byte(strings.ReplaceAll(text, "DEPLOY", relative)), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), at)
+	if err != nil {
+		return nil, fmt.Errorf("build\n%s\n%w", overlay, err)
+	}
+	return objects.Resources(), nil
+}
+
+// render returns what an overlay on top of directories of deploy/ applies.
+func render(t *testing.T, overlay string, on ...string) []*resource.Resource {
+	t.Helper()
+	on = slices.Clone(on)
+	for i, name := range on {
+		on[i] = dir(name)
+	}
+	resources, err := build(t, "resources: ["+strings.Join(on, ", ")+"]\n"+overlay, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
-	if err != nil {
-		t.Fatalf("build %s with\n%s\n%v", base, overlay, err)
-	}
-	return objects.Resources()
+	return resources
 }
 
 // subject is whom a binding gives its role.
@@ -78,24 +126,143 @@ func TestEveryBindingFollowsTheNamespace(t *testing.T) {
 		"some namespaces and a name": {"overlays/namespaces", "namePrefix: blue-\n", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, account, bindings := render(t, c.base, c.overlay), subject{}, 0
-			for _, o := range objects {
-				if o.GetKind() == "ServiceAccount" {
-					account = subject{"ServiceAccount", o.GetName(), o.GetNamespace()}
-				}
-			}
-			for _, o := range objects {
-				for _, s := range subjectsOf(t, o) {
-					bindings++
-					if s != account {
-						t.Errorf("%s %s is for %+v, and quorate is %+v", o.GetKind(), o.GetName(), s, account)
-					}
-				}
-			}
-			if account.Namespace == "" || bindings != c.bindings {
-				t.Errorf("quorate is %+v, with %d bindings", account, bindings)
-			}
+			bindingsAreQuorates(t, render(t, c.overlay, c.base), c.bindings)
 		})
+	}
+}
+
+// bindingsAreQuorates wants so many bindings, each for the account that is made.
+func bindingsAreQuorates(t *testing.T, objects []*resource.Resource, want int) {
+	t.Helper()
+	account, bindings := subject{}, 0
+	for _, o := range objects {
+		if o.GetKind() == "ServiceAccount" {
+			account = subject{"ServiceAccount", o.GetName(), o.GetNamespace()}
+		}
+	}
+	for _, o := range objects {
+		for _, s := range subjectsOf(t, o) {
+			bindings++
+			if s != account {
+				t.Errorf("%s %s is for %+v, and quorate is %+v", o.GetKind(), o.GetName(), s, account)
+			}
+		}
+	}
+	if account.Namespace == "" || bindings != want {
+		t.Errorf("quorate is %+v, with %d bindings", account, bindings)
+	}
+}
+
+// In a copy of deploy/overlays/namespaces quorate has another namespace, and the RoleBindings stay in
+// those that they are for.
+func TestTheOverlayOfNamespacesCanBeElsewhere(t *testing.T) {
+	files := map[string]string{}
+	for _, name := range []string{"kustomization.yaml", "rolebindings.yaml", "quorate/kustomization.yaml"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "overlays", "namespaces", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = strings.NewReplacer("../../../base", dir("base"), "\nnamespace: quorate-system", "\nnamespace: etcd").Replace(string(text))
+	}
+	objects, err := build(t, files["kustomization.yaml"], files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bindingsAreQuorates(t, objects, 3)
+	expectNowhere(t, objects, "quorate-system")
+	in := map[string]bool{}
+	for _, o := range objects {
+		in[o.GetKind()+" "+o.GetNamespace()] = true
+	}
+	if !in["RoleBinding team-a"] || !in["RoleBinding team-b"] || !in["Deployment etcd"] {
+		t.Errorf("there are %v", in)
+	}
+}
+
+// expectNowhere wants a text to be in no object.
+func expectNowhere(t *testing.T, objects []*resource.Resource, text string) {
+	t.Helper()
+	for _, o := range objects {
+		if yaml := o.MustYaml(); strings.Contains(yaml, text) {
+			t.Errorf("%s has %s:\n%s", o.CurId(), text, yaml)
+		}
+	}
+}
+
+// shown are the overlays that the comments of a file show.
+func shown(text string) (overlays []string) {
+	for block := range strings.SplitSeq(text, "\n#\n") {
+		var lines []string
+		for line := range strings.Lines(block) {
+			if line, indented := strings.CutPrefix(line, "#   "); indented {
+				lines = append(lines, line)
+			}
+		}
+		if overlay := strings.Join(lines, ""); strings.Contains("\n"+overlay, "\nresources: [") {
+			overlays = append(overlays, regexp.MustCompile(`(\.\./)+(deploy/)?`).ReplaceAllString(overlay, "DEPLOY/"))
+		}
+	}
+	return overlays
+}
+
+// What the heads of the kustomizations show can be built, and what they show for another namespace
+// names quorate-system no more.
+func TestTheOverlaysThatCommentsShow(t *testing.T) {
+	built, elsewhere := 0, 0
+	err := filepath.WalkDir("../../deploy", func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.Name() != "kustomization.yaml" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, overlay := range shown(string(text)) {
+			built++
+			objects, err := build(t, overlay, nil)
+			if err != nil {
+				t.Errorf("%s shows: %v", path, err)
+				continue
+			}
+			if strings.Contains(overlay, "etcd\n") || strings.Contains(overlay, "value: etcd}") {
+				elsewhere++
+				expectNowhere(t, objects, "quorate-system")
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if built < 8 || elsewhere != 3 {
+		t.Errorf("%d overlays were found, %d of them in another namespace", built, elsewhere)
+	}
+}
+
+// The policies that name quorate's account name the one that an overlay makes.
+func TestTheAdmissionPoliciesNameTheAccount(t *testing.T) {
+	for name, c := range map[string]struct{ overlay, account string }{
+		"as it is":          {"", "'quorate-system' + ':' + 'quorate'"},
+		"another namespace": {"namespace: etcd\n", "'etcd' + ':' + 'quorate'"},
+		"another name":      {"namespace: etcd\nnamePrefix: blue-\n", "'etcd' + ':' + 'blue-quorate'"},
+	} {
+		named := 0
+		for _, o := range render(t, c.overlay+"transformers: ["+dir("admission/account")+"]\n", "base", "admission") {
+			text := strings.Join(strings.Fields(o.MustYaml()), " ")
+			found := strings.Count(strings.ReplaceAll(text, "''", "'"), "'system:serviceaccount:' + "+c.account)
+			if named += found; o.GetKind() == "ValidatingAdmissionPolicy" && (found == 0 || found != strings.Count(text, "system:serviceaccount:' + ")+strings.Count(text, "system:serviceaccount:'' + ")) {
+				t.Errorf("%s: %s names another account:\n%s", name, o.GetName(), text)
+			}
+		}
+		if named != 6 {
+			t.Errorf("%s: the account is named %d times", name, named)
+		}
+	}
+}
+
+// An overlay of the policies alone has no account that they could follow: it is refused, and names
+// none that is not there.
+func TestPoliciesFollowNoAccountThatIsMissing(t *testing.T) {
+	_, err := build(t, "resources: ["+dir("admission")+"]\ntransformers: ["+dir("admission/account")+"]\n", nil)
+	if err == nil || !strings.Contains(err.Error(), "ServiceAccount") {
+		t.Errorf("it is built: %v", err)
 	}
 }
 
@@ -103,7 +270,7 @@ func TestEveryBindingFollowsTheNamespace(t *testing.T) {
 func TestTheNamespaceIsMade(t *testing.T) {
 	for overlay, want := range map[string]string{"": "quorate-system", "namespace: etcd-operations\n": "etcd-operations"} {
 		var made, used string
-		for _, o := range render(t, "base", overlay) {
+		for _, o := range render(t, overlay, "base") {
 			switch o.GetKind() {
 			case "Namespace":
 				made = o.GetName()
@@ -123,7 +290,7 @@ func TestEveryVariableOfTheDaemonIsSet(t *testing.T) {
 	for _, base := range []string{"base", "overlays/sandbox", "overlays/namespaces"} {
 		var settings map[string]string
 		var args []any
-		for _, o := range render(t, base, "configMapGenerator: [{name: quorate-settings, behavior: merge, literals: [REPO=https://git.example.com/etcd.git]}]\n") {
+		for _, o := range render(t, withRepo, base) {
 			switch o.GetKind() {
 			case "ConfigMap":
 				settings = o.GetDataMap()
