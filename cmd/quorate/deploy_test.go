@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -60,7 +61,7 @@ func TestTheQuickstartMakesTheNamespaceOfTheLease(t *testing.T) {
 // Whatever people copy names the image that runs: neither latest nor no tag at all, which is the same.
 func TestNoPageOrManifestRunsLatest(t *testing.T) {
 	latest := regexp.MustCompile(`:\s*"?latest\b`)
-	image := regexp.MustCompile(`(?m)^[\s-]*image:\s*"?([^\s"{]+)`)
+	image := regexp.MustCompile(`(?m)^[\s-]*image:[ \t]*"?([^\s"{]+)`)
 	files, images := []string{"../../README.md"}, 0
 	for _, dir := range []string{"deploy", "examples", "docs"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(path string, d fs.DirEntry, err error) error {
@@ -91,4 +92,46 @@ func TestNoPageOrManifestRunsLatest(t *testing.T) {
 	if images == 0 {
 		t.Error("no image was found")
 	}
+}
+
+// Whatever a page links to, or names as a file of this repository, is there: a reader tries it.
+func TestEveryPathThatAPageShowsExists(t *testing.T) {
+	root := filepath.Join("..", "..")
+	link := regexp.MustCompile(`\]\(([^)#:\s]+)(#[^)\s]*)?\)`)
+	// Paths from the top of the checkout, in commands, code and sentences.
+	path := regexp.MustCompile(`(?:^|[\s` + "`" + `'"(=])((?:\./)?(?:cmd|deploy|docs|examples|reconciler|schema|sources|test)/[\w./*-]*\w)`)
+	shown := 0
+	err := filepath.WalkDir(root, func(page string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "testdata") {
+			return cmp.Or(err, fs.SkipDir)
+		}
+		if filepath.Ext(page) != ".md" || d.Name() == "CHANGELOG.md" || d.IsDir() {
+			return nil
+		}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return err
+		}
+		for _, found := range link.FindAllSubmatch(text, -1) {
+			if shown++; !exists(filepath.Join(filepath.Dir(page), string(found[1]))) {
+				t.Errorf("%s links to %s", page, found[1])
+			}
+		}
+		for _, found := range path.FindAllSubmatch(text, -1) {
+			// deploy/quorate is how kubectl names the Deployment.
+			if shown++; string(found[1]) != "deploy/quorate" && !exists(filepath.Join(root, string(found[1]))) {
+				t.Errorf("%s names %s", page, found[1])
+			}
+		}
+		return nil
+	})
+	if err != nil || shown < 300 {
+		t.Errorf("%d paths were found, %v", shown, err)
+	}
+}
+
+// exists reports whether a file is there, or one that a pattern matches.
+func exists(path string) bool {
+	found, err := filepath.Glob(path)
+	return err == nil && len(found) > 0
 }
