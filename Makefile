@@ -17,7 +17,7 @@ TEST := go test -vet=off
 # Modules of their own, so that the product's go.mod stays lean.
 PACKAGES := ./cmd/... ./reconciler/... ./schema/... ./sources/... ./test/freeport ./test/mutants/... ./test/perturb ./test/perturb/etcds ./test/perturb/score ./test/tlsmodes
 
-.PHONY: help build unit sim mutants perturb test release-check verify demo e2e gitea minio screenshots bench image sandbox sandbox-down sandbox-test fmt tidy
+.PHONY: help build unit sim mutants perturb test release-check verify demo e2e gitea minio screenshots bench image chart vulnerabilities sandbox sandbox-down sandbox-test fmt tidy
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,13 @@ bench: cluster ## Print what users feel as one table; ROLLS=10 of each kind
 image: ## Build quorate's container image, bin/image, without Docker; TAG=v0.1.0, PUSH=registry/repository sends it there
 	@mkdir -p $(BIN)
 	cd deploy/image && go run . -o $(BIN) -tag $(or $(TAG),dev) $(if $(PUSH),-push $(PUSH))
+
+chart: ## Package the Helm chart into bin; TAG=v0.1.0 makes it that of a release
+	@mkdir -p $(BIN)
+	cd test/deploy && go tool helm package ../../deploy/helm/quorate --destination $(BIN) $(if $(TAG),--version $(TAG:v%=%) --app-version $(TAG))
+
+vulnerabilities: ## Look for known vulnerabilities in what quorate calls; needs vuln.go.dev
+	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./cmd/...
 
 sandbox: $(SANDBOX) ## Bring up a real Kubernetes on this machine; prints KUBECONFIG
 	@$(SANDBOX) up --all
