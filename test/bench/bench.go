@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/test/bench/fleet"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -69,8 +70,12 @@ type bench struct {
 	polls, fetches, commits []reading
 	page, metrics           []reading
 	files                   files
-	year                    []year
-	backups                 backups
+	// fleets are how many clusters they have, members those of each cluster.
+	fleets   []int
+	members  int
+	measured []fleet.Figures
+	year     []year
+	backups  backups
 	// small and large are the rolls of a cluster with few keys, and of one with so many as
 	// keys says; 0 for none.
 	small, large contest

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/quorate/quorate/test/bench/fleet"
 )
 
 // part is something that is measured without a cluster.
@@ -35,8 +37,22 @@ func (b *bench) parts() []part {
 		}},
 		{"year", "writing a year of statuses, twice", into(&b.year, measureYear), func(out io.Writer) { printYear(out, b.year) }},
 		{"files", fmt.Sprintf("checking %d files", fileCount), into(&b.files, measureFiles), b.printFiles},
+		{"fleet", "running quorate with many clusters", b.measureFleets, func(out io.Writer) { fleet.Print(out, b.measured) }},
 		{"backups", "backing up and restoring a member", b.measureBackups, b.printBackups},
 	}
+}
+
+// measureFleets measures each fleet, and one commit that creates as many clusters as a platform team
+// moves in at once.
+func (b *bench) measureFleets(ctx context.Context) error {
+	for _, clusters := range b.fleets {
+		f, err := fleet.Measure(ctx, b.Progress, fleet.Options{Clusters: clusters, Replicas: int32(b.members), Created: min(clusters, 500)})
+		if err != nil {
+			return err
+		}
+		b.measured = append(b.measured, f)
+	}
+	return nil
 }
 
 // into keeps what is measured.

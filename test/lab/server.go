@@ -197,6 +197,13 @@ func (a *APIServer) Restart(ctx context.Context) error {
 	})
 }
 
+// WriteKubeconfig writes a kubeconfig that reaches it as Config does.
+func (a *APIServer) WriteKubeconfig(path string) error {
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: lab\nclusters: [{name: lab, cluster: {server: %q, insecure-skip-tls-verify: true}}]\nusers: [{name: lab, user: {token: %q}}]\ncontexts: [{name: lab, context: {cluster: lab, user: lab}}]\n",
+		a.Config.Host, a.Config.BearerToken)
+	return os.WriteFile(path, []byte(text), 0o600)
+}
+
 // portOf is the port of an address.
 func portOf(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
@@ -217,12 +224,10 @@ func writeSigningKey(path string) error {
 // more arguments.
 func (s *Sandbox) StartControllers(ctx context.Context, api *APIServer, dir string, names []string, more ...string) (*Server, error) {
 	config := filepath.Join(dir, "controllers.kubeconfig")
-	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: lab\nclusters: [{name: lab, cluster: {server: %q, insecure-skip-tls-verify: true}}]\nusers: [{name: lab, user: {token: %q}}]\ncontexts: [{name: lab, context: {cluster: lab, user: lab}}]\n",
-		api.Config.Host, api.Config.BearerToken)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+	if err := api.WriteKubeconfig(config); err != nil {
 		return nil, err
 	}
 	server, err := s.server(ctx, "kube-controller-manager", dir, func() []string {
