@@ -19,6 +19,8 @@
 //
 //	desired      what one commit wants of clusters, backups and restores
 //	observe      Kubernetes and etcd → a View
+//	rounds       members asked apart from what is decided: who answers late has a lane of its own,
+//	             and those at rest are only glanced at
 //	copies       Secrets of applications in other namespaces, and which are not as Git says
 //	modes        which form of spec.tls counts while its mode changes
 //	state        the words of the planner: Desired and Observed as plain values
@@ -58,6 +60,7 @@
 //
 //	View        all that one pass knows about one cluster, and the live objects behind it
 //	round       one question to all members of a cluster; deep where it compares hashes
+//	glance      one question to each member at rest: whether all is as in the last round
 //	situation   a View as the rules see it, at one time
 //	action      one idempotent change of the world; a step is an action with its reason
 //	hold        why nothing is done for now, since when, and what a person can do

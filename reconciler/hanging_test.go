@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/state"
@@ -78,6 +80,50 @@ func TestBackupsThatHangHoldNoOtherCluster(t *testing.T) {
 			t.Log(f.Log)
 		}
 	})
+}
+
+// More clusters whose members hang than there are workers hold no other cluster: a commit to one
+// whose members answer is acted on before any of them is given up.
+func TestMembersThatHangHoldNoOtherCluster(t *testing.T) {
+	stuck := []string{"a", "b", "c", "d", "e", "f", "g"}
+	inFleet(t, append(stuck, "users"), func(f *fleet) {
+		h := &hanging{Members: fleetEtcd{f.Etcd, f.etcds}, names: map[string]bool{}, given: make(chan struct{})}
+		f.Ask(h)
+		defer f.runs()()
+		wishes := []desired.Cluster{reconciler.WishOf("orders"), reconciler.WishOf("users")}
+		for _, name := range stuck {
+			h.names["shop/"+name] = true
+			wishes = append(wishes, reconciler.WishOf(name))
+		}
+		f.R.SetDesired(wishes)
+		f.wait(time.Minute)
+		if n := h.asked.Load(); int(n) != len(stuck) {
+			t.Errorf("%d clusters are asked and do not answer, want %d", n, len(stuck))
+		}
+		wishes[1] = reconciler.WishOf("users", func(c *schema.EtcdCluster) { c.Spec.Upgrade.Wave = 7 })
+		f.R.SetDesired(wishes)
+		f.wait(time.Minute)
+		if !slices.Contains(f.Lines("step done", "cluster"), "shop/users") {
+			t.Errorf("nothing was done about users while others hang:\n%s", f.Log)
+		}
+		close(h.given)
+	})
+}
+
+// hanging are members of which some clusters do not answer until they are given up.
+type hanging struct {
+	reconciler.Members
+	names map[string]bool
+	asked atomic.Int32
+	given chan struct{}
+}
+
+func (h *hanging) Round(ctx context.Context, cluster string, members []etcd.Endpoint, deep bool) state.Round {
+	if h.names[cluster] {
+		h.asked.Add(1)
+		<-h.given
+	}
+	return h.Members.Round(ctx, cluster, members, deep)
 }
 
 // runs lets the reconciler run until end is called.

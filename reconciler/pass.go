@@ -65,7 +65,7 @@ func sameAction(a, b action.Action) bool { return reflect.DeepEqual(a, b) }
 func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration, error) {
 	decided := r.Reporter.Metrics.Passing()
 	defer decided()
-	v, p, err := r.observe(ctx, c)
+	v, p, err := r.look(ctx, c)
 	if err != nil {
 		return 0, err
 	}
@@ -90,11 +90,21 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 		}
 		return r.pace.held(v.Cluster, asked, *p.Hold), nil
 	case len(p.Steps) == 0:
-		r.pace.rest(v.Cluster)
-		return r.Options.Resync, execute.KeepFloors(ctx, r.Executor, v)
+		return r.rest(ctx, v)
 	}
 	decided()
 	return r.take(ctx, v, p.Steps[0], asked)
+}
+
+// rest ends a pass that finds nothing to do. How far members have written is noted by what they
+// answer in full: a status alone may tell of what is not on a disk yet.
+func (r *Reconciler) rest(ctx context.Context, v *observe.View) (time.Duration, error) {
+	r.pace.rest(v.Cluster)
+	r.Observer.Rested(v)
+	if v.Glanced {
+		return r.Options.Resync, nil
+	}
+	return r.Options.Resync, execute.KeepFloors(ctx, r.Executor, v)
 }
 
 // settling is how often members are asked once more in the pass that has compared their
@@ -220,6 +230,23 @@ func (r *Reconciler) decide(ctx context.Context, c desired.Cluster) (*observe.Vi
 	return v, p, nil
 }
 
+// look observes one cluster, and plans. From a glance at its members follows that all is well, or
+// nothing: what is to be done, or held, is decided by what they answer in full.
+func (r *Reconciler) look(ctx context.Context, c desired.Cluster) (*observe.View, decision.Plan, error) {
+	v, err := r.Observer.Look(ctx, c)
+	if err != nil {
+		return nil, decision.Plan{}, err
+	}
+	if !v.Glanced {
+		p, err := r.plan(ctx, v)
+		return v, p, err
+	}
+	if p := r.rules.make(v.Desired, v.Observed, r.now()); p.Idle() {
+		return v, p, nil
+	}
+	return r.observe(ctx, c)
+}
+
 // observe observes one cluster, and plans.
 func (r *Reconciler) observe(ctx context.Context, c desired.Cluster) (*observe.View, decision.Plan, error) {
 	v, err := r.Observer.Observe(ctx, c)
@@ -242,9 +269,7 @@ func (r *Reconciler) confirm(ctx context.Context, v *observe.View, p decision.Pl
 		return r.plan(ctx, v)
 	}
 	compare := p.Hold.Compare && acts
-	if compare || p.Hold.Listen {
-		defer queue.Aside(ctx)()
-	}
+	defer queue.Aside(ctx)()
 	r.Observer.Confirm(ctx, v, observe.Question{Compare: compare, Listen: p.Hold.Listen, Stops: p.Hold.Stops})
 	if p.Hold.Compare && !acts {
 		v.Observed.AssumeCompared()

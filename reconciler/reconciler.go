@@ -28,6 +28,7 @@ import (
 	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/reconciler/rounds"
 	"github.com/quorate/quorate/reconciler/scheduler"
 	"github.com/quorate/quorate/reconciler/slots"
 	"github.com/quorate/quorate/reconciler/state"
@@ -66,20 +67,37 @@ type Options struct {
 	BackupBandwidth int64
 	// BackupStallTimeout is how long nothing of a backup may move before it fails. Default 5m.
 	BackupStallTimeout time.Duration
-	// Workers is how many clusters are reconciled at the same time. Default 4.
+	// Workers is how many clusters are reconciled at the same time, besides those whose members are
+	// being asked. Default DefaultWorkers.
 	Workers int
-	// Resync is how often an idle cluster is reconciled. Default 30s.
+	// MaxAsks is how many clusters' members are asked at the same time; those that answer late
+	// have eight times as many places of their own. Default DefaultMaxAsks.
+	MaxAsks int
+	// Glance asks members at rest only whether they are as they were. Default nil: they are asked
+	// everything each time.
+	Glance rounds.Glance
+	// Resync is how often an idle cluster is reconciled. Default DefaultResync.
 	Resync time.Duration
 	// Lease is asked before every mutation: an error means that another quorate
 	// may be acting. Default: no lease.
 	Lease func() error
+	// Notes writes what is for people only, the statuses of objects, so that no action waits for it:
+	// many change at once when a zone is down. Default: the client of everything else.
+	Notes kubernetes.Interface
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
 
+// The defaults of how many clusters are looked at, and how often.
+const (
+	DefaultWorkers = 4
+	DefaultMaxAsks = 32
+	DefaultResync  = 30 * time.Second
+)
+
 func (o Options) withDefaults() Options {
 	if o.Workers == 0 {
-		o.Workers = 4
+		o.Workers = DefaultWorkers
 	}
 	if o.MaxDisrupted == 0 {
 		o.MaxDisrupted = 1
@@ -90,8 +108,11 @@ func (o Options) withDefaults() Options {
 	if o.MaxDrills == 0 {
 		o.MaxDrills = 1
 	}
+	if o.MaxAsks == 0 {
+		o.MaxAsks = DefaultMaxAsks
+	}
 	if o.Resync == 0 {
-		o.Resync = 30 * time.Second
+		o.Resync = DefaultResync
 	}
 	if o.Lease == nil {
 		o.Lease = func() error { return nil }
@@ -144,6 +165,9 @@ func New(client kubernetes.Interface, members Members, events eventrecord.EventR
 
 // wire gives each part what it needs of the others.
 func wire(kube kubernetes.Interface, cache *observe.Cache, copied *copies.Cache, members Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
+	if o.Notes == nil {
+		o.Notes = kube
+	}
 	r := &Reconciler{
 		kube: kube, Options: o, cache: cache, copies: copied, desired: map[string]desired.Cluster{}, disrupting: make(chan struct{}, 1),
 		queue: queue.New(state.MinRequeue), rules: rules{plan.Make, plan.Decide},
@@ -153,7 +177,7 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, copied *copies.Cache,
 	calls := &backup.Calls{Stall: o.BackupStallTimeout, Aside: queue.Aside, Ended: metrics.Store}
 	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL, More: o.BackupPlaces, Insecure: o.InsecureStores, Keys: o.BackupKeys, Calls: calls}, jobs.Client{Kube: kube, Namespaces: o.Namespaces}
 	r.Observer = &observe.Observer{
-		Kube: kube, Namespaces: o.Namespaces, Cache: cache, Jobs: running, Members: members, Fights: fights, Now: o.Now, Choose: all.Choose, Shake: handshake.Ask,
+		Kube: kube, Namespaces: o.Namespaces, Cache: cache, Jobs: running, Members: members, Lanes: rounds.NewLanes(o.MaxAsks), Rests: rounds.Rests{Glance: o.Glance}, Fights: fights, Now: o.Now, Choose: all.Choose, Shake: handshake.Ask,
 		Copies:  &copies.Finder{Cache: copied, Fights: fights, Now: o.Now},
 		Options: observe.Options{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner},
 	}

@@ -169,17 +169,17 @@ func TestLongComparisonsAreRare(t *testing.T) {
 func TestDefaultsOverrideNothing(t *testing.T) {
 	other, noon := errors.New("another quorate acts"), time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	set := Options{
-		Workers: 7, MaxDisrupted: 8, MaxBackups: 9, MaxDrills: 10, Resync: 11 * time.Second,
+		Workers: 7, MaxDisrupted: 8, MaxBackups: 9, MaxDrills: 10, Resync: 11 * time.Second, MaxAsks: 12,
 		Lease: func() error { return other }, Now: func() time.Time { return noon },
 	}
 	got := set.withDefaults()
 	if !errors.Is(got.Lease(), other) || !got.Now().Equal(noon) {
 		t.Errorf("lease %v, now %s", got.Lease(), got.Now())
 	}
-	if got.Workers != 7 || got.MaxDisrupted != 8 || got.MaxBackups != 9 || got.MaxDrills != 10 || got.Resync != 11*time.Second {
+	if got.Workers != 7 || got.MaxDisrupted != 8 || got.MaxBackups != 9 || got.MaxDrills != 10 || got.Resync != 11*time.Second || got.MaxAsks != 12 {
 		t.Errorf("%+v", got)
 	}
-	if d := (Options{}).withDefaults(); d.Workers < 1 || d.MaxDisrupted != 1 || d.MaxBackups < 1 || d.MaxDrills < 1 || d.Resync <= 0 || d.Lease() != nil || d.Now().IsZero() {
+	if d := (Options{}).withDefaults(); d.Workers < 1 || d.MaxDisrupted != 1 || d.MaxBackups < 1 || d.MaxDrills < 1 || d.Resync <= 0 || d.MaxAsks < 1 || d.Lease() != nil || d.Now().IsZero() {
 		t.Errorf("the defaults: %+v", d)
 	}
 }

@@ -64,7 +64,7 @@ func (r *Reconciler) isOurs(cm *corev1.ConfigMap) bool {
 
 // newStatusWriter writes statuses for people, as this quorate.
 func (r *Reconciler) newStatusWriter() *statuses.Writer {
-	return &statuses.Writer{Kube: r.kube, Namespaces: r.Options.Namespaces, By: statuses.ByOf(r.Options.Owner), Lease: r.Options.Lease, Now: r.now, Log: r.Reporter.Log}
+	return &statuses.Writer{Kube: r.Options.Notes, Namespaces: r.Options.Namespaces, By: statuses.ByOf(r.Options.Owner), Lease: r.Options.Lease, Now: r.now, Log: r.Reporter.Log}
 }
 
 // named is what is shown of the objects that Git names before the first pass.

@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/daemon"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/cmd/quorate/internal/publish"
+	"github.com/quorate/quorate/reconciler"
 )
 
 // runFlags are the flags of quorate run.
@@ -86,6 +87,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.bounds.add(cmd)
 	f.signing.add(cmd)
 	f.addLease(cmd)
+	f.addPace(cmd)
 	flags := cmd.Flags()
 	flags.DurationVar(&f.interval, "interval", 30*time.Second, "time between two polls of the repository")
 	flags.IntVar(&f.mass.Clusters, "max-changed-clusters", 10, "a commit that removes, deletes, hibernates or changes the version, image, security context or storage of more clusters waits for approval; 0 for no limit")
@@ -117,7 +119,7 @@ func (f *runFlags) run(ctx context.Context) error {
 	if f.interval < minInterval {
 		return fmt.Errorf("--interval is %s; give at least %s", f.interval, minInterval)
 	}
-	if err := errors.Join(f.kube.check(), checkLimits(f.mass)); err != nil {
+	if err := errors.Join(f.kube.check(), checkPace(f.kube.options), checkLimits(f.mass)); err != nil {
 		return err
 	}
 	clock := &daemon.ServerClock{}
@@ -134,6 +136,9 @@ func (f *runFlags) run(ctx context.Context) error {
 		return err
 	}
 	if c.Kube, err = connect(); err != nil {
+		return err
+	}
+	if c.Options.Notes, err = connect(); err != nil {
 		return err
 	}
 	return daemon.Run(ctx, c, log)
@@ -208,6 +213,33 @@ func (f *runFlags) checkTransport() error {
 func (f *runFlags) addLease(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.lease.Elect, "leader-elect", true, "act only while holding a lease, so that two daemons never act at once")
 	cmd.Flags().StringVar(&f.lease.Namespace, "lease-namespace", ownNamespace(), "namespace of the lease")
+}
+
+// addPace adds the flags about how many clusters are looked at, and how often.
+func (f *runFlags) addPace(cmd *cobra.Command) {
+	flags, o := cmd.Flags(), &f.kube.options
+	flags.IntVar(&o.Workers, "workers", reconciler.DefaultWorkers, "how many clusters are decided about, and acted on, at the same time; one whose members are being asked is none of them")
+	flags.IntVar(&o.MaxAsks, "max-asks", reconciler.DefaultMaxAsks, "how many clusters' members are asked at the same time; those that answered late the last time have eight times as many places of their own")
+	flags.DurationVar(&o.Resync, "resync", reconciler.DefaultResync, "how often a cluster is looked at of which Kubernetes reports nothing; its members are asked for their status, and every second minute for everything")
+}
+
+// minResync and maxResync keep a typo from overloading members, and alarms from being seen late.
+const (
+	minResync = time.Second
+	maxResync = 10 * time.Minute
+)
+
+// checkPace rejects what no fleet could be looked at with.
+func checkPace(o reconciler.Options) error {
+	switch {
+	case o.Workers < 1:
+		return fmt.Errorf("--workers is %d: give at least 1", o.Workers)
+	case o.MaxAsks < 1:
+		return fmt.Errorf("--max-asks is %d: give at least 1", o.MaxAsks)
+	case o.Resync < minResync || o.Resync > maxResync:
+		return fmt.Errorf("--resync is %s: give %s to %s, for example 30s", o.Resync, minResync, maxResync)
+	}
+	return nil
 }
 
 // checkLimits rejects limits that make no sense.

@@ -35,6 +35,14 @@ import (
 // background, so that nothing else would.
 const askTimeout = 3 * time.Second
 
+const (
+	// bufferSize is that of a connection's buffers in bytes: a member is asked little, and most of the
+	// time nothing, while its connection stays.
+	bufferSize = 4 << 10
+	// maxIdle is for how long a connection stays that only asks for the cluster's version.
+	maxIdle = askTimeout
+)
+
 // probeKey is read to see whether a member answers linearizable reads. Nothing
 // is ever written to it.
 const probeKey = "quorate.dev/health"
@@ -74,6 +82,10 @@ type Target struct {
 
 // Client is Etcd over the network. It keeps a connection to each member.
 type Client struct {
+	// Aside is called when a request to a member begins, which may not answer, and back when it has
+	// ended; nil for none.
+	Aside func(ctx context.Context) (back func())
+
 	mu       sync.Mutex
 	clusters map[string]map[string]*Conn
 	// passwords are those that were right.
@@ -98,7 +110,9 @@ type Conn struct {
 }
 
 // Dial prepares a connection; nothing is sent yet.
-func Dial(e Endpoint) (*Conn, error) {
+func Dial(e Endpoint) (*Conn, error) { return dial(e) }
+
+func dial(e Endpoint, more ...grpc.DialOption) (*Conn, error) {
 	scheme, config := "http", (*tls.Config)(nil)
 	if e.TLS != nil {
 		var err error
@@ -107,13 +121,14 @@ func Dial(e Endpoint) (*Conn, error) {
 		}
 		scheme = "https"
 	}
-	dial := func(ctx context.Context) (net.Conn, error) {
+	reach := func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", e.Address)
 	}
-	options := append(bound(), grpc.WithConnectParams(grpc.ConnectParams{
+	options := append(bound(), grpc.WithReadBufferSize(bufferSize), grpc.WithWriteBufferSize(bufferSize), grpc.WithSharedWriteBuffer(true), grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 		MinConnectTimeout: askTimeout,
-	}), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
+	}), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return reach(ctx) }))
+	options = append(options, more...)
 	var in *login
 	if e.Login != nil {
 		in = &login{passwords: e.Login}
@@ -130,8 +145,8 @@ func Dial(e Endpoint) (*Conn, error) {
 		return nil, fmt.Errorf("dial %s: %w", e.Member, err)
 	}
 	transport := &http.Transport{
-		TLSClientConfig: config, MaxIdleConns: 1, MaxResponseHeaderBytes: maxHeaders,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		TLSClientConfig: config, MaxIdleConns: 1, IdleConnTimeout: maxIdle, MaxResponseHeaderBytes: maxHeaders, ReadBufferSize: bufferSize, WriteBufferSize: bufferSize,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return reach(ctx) },
 	}
 	return &Conn{
 		member: cmp.Or(e.Member, e.Host), incarnation: e.Incarnation, etcd: c, login: in, versionURL: base + "/version",
@@ -173,7 +188,7 @@ func (c *Client) client(cluster string, e Endpoint) (*Conn, error) {
 		m.Close()
 		delete(kept, e.Member)
 	}
-	m, err := Dial(e)
+	m, err := dial(e, grpc.WithChainUnaryInterceptor(c.aside))
 	if err != nil {
 		return nil, err
 	}
@@ -182,6 +197,14 @@ func (c *Client) client(cluster string, e Endpoint) (*Conn, error) {
 		m.login.others = func() []*Conn { return c.others(cluster, m) }
 	}
 	return m, nil
+}
+
+// aside makes a request while what it is for is aside.
+func (c *Client) aside(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	if c.Aside != nil {
+		defer c.Aside(ctx)()
+	}
+	return call(ctx, method, request, reply, conn, options...)
 }
 
 // others are the connections to the other members of a cluster.
@@ -244,6 +267,12 @@ func eachMember(n int, f func(int)) {
 // ask asks one member for its status, a linearizable read and the member list
 // as it sees it.
 func (c *Client) ask(ctx context.Context, cluster string, e Endpoint) *answer {
+	return c.askOne(ctx, cluster, e, (*answer).askStatus, (*answer).askRead, (*answer).askMembers, (*answer).askVersion)
+}
+
+// askOne asks one member these questions, of which the first is for its status, until one is not
+// answered.
+func (c *Client) askOne(ctx context.Context, cluster string, e Endpoint, questions ...func(*answer, context.Context) error) *answer {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	a := &answer{endpoint: e}
@@ -253,8 +282,8 @@ func (c *Client) ask(ctx context.Context, cluster string, e Endpoint) *answer {
 		return a
 	}
 	a.client = m
-	for _, question := range []func(context.Context) error{a.askStatus, a.askRead, a.askMembers, a.askVersion} {
-		if err := question(ctx); err != nil {
+	for _, question := range questions {
+		if err := question(a, ctx); err != nil {
 			a.problem, a.denied = sentence(err.Error()), errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrPermissionDenied) || errors.Is(err, ErrNoPassword)
 			return a
 		}

@@ -52,7 +52,8 @@ func (o *Observer) askAuth(ctx context.Context, g gathered) (*state.Auth, error)
 			return nil, err
 		}
 	}
-	found := o.Members.Auth(ctx, c.Key(), g.endpoints, q)
+	var found state.Auth
+	o.Lanes.Ask(ctx, c.Key(), func() { found = o.Members.Auth(ctx, c.Key(), g.endpoints, q) })
 	if err := o.unsettled(ctx, c, q, &found); err != nil {
 		return nil, err
 	}

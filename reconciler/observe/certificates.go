@@ -91,6 +91,6 @@ func (o *Observer) shake(ctx context.Context, v *View) (*View, error) {
 	for _, p := range g.pods {
 		q.Members = append(q.Members, handshake.Member{Name: p.Name, IP: p.Status.PodIP, Host: naming.MemberHost(q.Cluster, p.Name)})
 	}
-	g.shown = o.Shake(ctx, q)
+	o.Lanes.Ask(ctx, v.Cluster.Key(), func() { g.shown = o.Shake(ctx, q) })
 	return o.describe(g)
 }

@@ -25,7 +25,7 @@ import (
 // describe is the view of what was gathered. It does no I/O: equal input gives
 // an equal view, and the memos only save work.
 func (o *Observer) describe(g gathered) (*View, error) {
-	v := &View{Cluster: g.cluster, modes: g.modes, Set: g.set, Endpoints: g.endpoints, gathered: g}
+	v := &View{Cluster: g.cluster, modes: g.modes, Set: g.set, Endpoints: g.endpoints, Glanced: g.glanced, gathered: g}
 	v.Observed.Transport = g.modes.Is
 	v.describeRecord(g.parsed, g.unreadable)
 	v.describeLeftovers(g.made)

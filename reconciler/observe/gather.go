@@ -65,13 +65,15 @@ type gathered struct {
 	// endpoints are how the members were reached, and rounds what they answered.
 	endpoints []etcd.Endpoint
 	rounds    []state.Round
+	// glanced says that they were asked whether they are as they were, and nothing else.
+	glanced bool
 	// auth is what was found of users and roles; nil where nobody asked.
 	auth *state.Auth
 }
 
 // gather reads everything about a cluster, in the order in which one answer tells
 // what to ask next.
-func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, err error) {
+func (o *Observer) gather(ctx context.Context, c desired.Cluster, glance bool) (g gathered, err error) {
 	if g.liveCluster, err = o.Cache.read(c); err != nil {
 		return g, err
 	}
@@ -101,7 +103,11 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, e
 	}
 	// A formed cluster without a reachable member has a round, too: an empty one.
 	if len(g.endpoints) > 0 || g.parsed != nil && g.parsed.Formed() {
-		g.rounds = []state.Round{o.Members.Round(ctx, g.cluster.Key(), g.endpoints, false)}
+		o.Lanes.Ask(ctx, g.cluster.Key(), func() {
+			if g.rounds, g.glanced = o.Rests.Look(ctx, g.cluster.Key(), g.endpoints, glance); !g.glanced {
+				g.rounds = []state.Round{o.Members.Round(ctx, g.cluster.Key(), g.endpoints, false)}
+			}
+		})
 	}
 	if g.auth, err = o.askAuth(ctx, g); err != nil {
 		return g, err

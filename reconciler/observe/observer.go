@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/modes"
+	"github.com/quorate/quorate/reconciler/rounds"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -37,9 +38,12 @@ type Observer struct {
 	Cache      *Cache
 	Jobs       jobs.Client
 	Members    Members
-	Fights     *drift.Fights
-	Options    Options
-	Now        func() time.Time
+	// Lanes bound how many clusters' members are asked at once, and Rests are those that were at rest.
+	Lanes   *rounds.Lanes
+	Rests   rounds.Rests
+	Fights  *drift.Fights
+	Options Options
+	Now     func() time.Time
 	// Choose finds the backup that a restore would begin with now, so that a plan names
 	// it. Nil where no store may be asked: then it is chosen when the restore begins.
 	Choose func(ctx context.Context, c desired.Cluster, now time.Time) (state.Chosen, error)
@@ -72,6 +76,7 @@ type Options struct {
 // Forget drops all cached state of a cluster.
 func (o *Observer) Forget(key string) {
 	o.Members.Forget(key)
+	o.Lanes.Forget(key)
 	o.drifts.Forget(key)
 	o.Fights.Forget(key)
 	o.read.Forget(key)
@@ -79,13 +84,32 @@ func (o *Observer) Forget(key string) {
 	o.checked.Forget(key)
 	o.auths.Forget(key)
 	o.choices.Forget(key)
+	o.Rests.Forget(key)
 }
 
 // Observe observes one cluster: the caches for Kubernetes, the members for
 // etcd. The caches hold nothing that is not quorate's: only while a cluster has no
 // record, and for Secrets that its file names, is the API server itself asked.
 func (o *Observer) Observe(ctx context.Context, c desired.Cluster) (*View, error) {
-	g, err := o.gather(ctx, c)
+	return o.observe(ctx, c, false)
+}
+
+// Look is Observe, but for members that were at rest a moment ago: these are only glanced at, and
+// asked everything where anything is different. A view that was only glanced at may show that there
+// is nothing to do, and nothing else rests on it.
+func (o *Observer) Look(ctx context.Context, c desired.Cluster) (*View, error) {
+	return o.observe(ctx, c, true)
+}
+
+// Rested notes that nothing is to be done by a view.
+func (o *Observer) Rested(v *View) {
+	if len(v.Observed.Rounds) == 1 && !v.Glanced {
+		o.Rests.Keep(v.Cluster.Key(), v.Endpoints, v.Observed.Rounds[0])
+	}
+}
+
+func (o *Observer) observe(ctx context.Context, c desired.Cluster, glance bool) (*View, error) {
+	g, err := o.gather(ctx, c, glance)
 	if err != nil {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
 	}
@@ -174,10 +198,16 @@ func (o *Observer) Reach(ctx context.Context, c desired.Cluster) (*View, error) 
 	return v, nil
 }
 
-// round asks every member once. At a waypoint that is there for that, it asks how
+// round asks every member once, and who compares data waits for no place. At a waypoint that is there for that, it asks how
 // often each has saved its state, too.
 func (o *Observer) round(ctx context.Context, v *View, endpoints []etcd.Endpoint, deep bool) state.Round {
-	round := o.Members.Round(ctx, v.Cluster.Key(), endpoints, deep)
+	var round state.Round
+	ask := func() { round = o.Members.Round(ctx, v.Cluster.Key(), endpoints, deep) }
+	if deep {
+		ask()
+	} else {
+		o.Lanes.Ask(ctx, v.Cluster.Key(), ask)
+	}
 	o.countSnapshots(ctx, v, &round)
 	return round
 }
@@ -188,7 +218,8 @@ func (o *Observer) countSnapshots(ctx context.Context, v *View, round *state.Rou
 	if !v.due().Flush {
 		return
 	}
-	saved := etcd.SnapshotCounts(ctx, o.Members, v.Cluster.Key(), v.Endpoints)
+	var saved map[string]int64
+	o.Lanes.Ask(ctx, v.Cluster.Key(), func() { saved = etcd.SnapshotCounts(ctx, o.Members, v.Cluster.Key(), v.Endpoints) })
 	for i := range round.Members {
 		round.Members[i].Snapshots = saved[round.Members[i].Name]
 	}

@@ -36,6 +36,8 @@ type View struct {
 	Set       *appsv1.StatefulSet
 	Record    *record.Record
 	Endpoints []etcd.Endpoint
+	// Glanced says that the members were only glanced at; see Observer.Look.
+	Glanced bool
 	// Expiry is when the first certificate expires.
 	Expiry time.Time
 	// Trust is what a change of the authorities is at, and Transport a change of spec.tls.mode.

@@ -19,8 +19,9 @@ func Connect(kubeconfig, agent string, wraps ...func(http.RoundTripper) http.Rou
 	if err != nil {
 		return nil, nil, fmt.Errorf("find the Kubernetes cluster: %w; specify one with --kubeconfig or $KUBECONFIG", err)
 	}
-	// The limits of client-go are for interactive use; the API server has its own.
-	config.QPS, config.Burst = 100, 200
+	// The limits of client-go are for interactive use; the API server has its own. An action takes a
+	// few requests one after the other, so that these let some dozens begin a second.
+	config.QPS, config.Burst = 300, 600
 	config.UserAgent = agent
 	for _, wrap := range wraps {
 		config.Wrap(wrap)

@@ -29,6 +29,7 @@ import (
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/preview"
+	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/schema"
 )
@@ -61,6 +62,9 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	leader := newMetrics(registry, c.Version, c.Clock)
+	if c.Options.Notes == nil {
+		c.Options.Notes = c.Kube
+	}
 	c.Follow.Kube = c.Kube
 	git := follow.New(c.Follow, log, registry)
 	var status *publish.Branch
@@ -92,9 +96,11 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	claim := newClaim(c.Lease, c.Kube, log)
 	options := c.Options
 	options.Lease, options.Now = claim.held, c.Clock.Now
-	events, stop := newRecorder(c.Kube)
+	events, stop := newRecorder(c.Options.Notes)
 	defer stop()
-	r := reconciler.New(c.Kube, etcd.New(), events, report.NewMetrics(registry), log, options)
+	members := etcd.New()
+	members.Aside, options.Glance = queue.Aside, members.Glance
+	r := reconciler.New(c.Kube, members, events, report.NewMetrics(registry), log, options)
 	// One that waits for the lease has its caches filled: it acts as soon as it holds it.
 	watching, end := context.WithCancel(ctx)
 	defer r.Close()

@@ -1,0 +1,73 @@
+// Package rounds has members asked apart from what is decided about them: a pass that asks is
+// aside, so that no worker waits for a member, and those who answer late have places of their own,
+// so that they cost no other cluster its answer. Those at rest are asked one question, not all.
+package rounds
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/memo"
+	"github.com/quorate/quorate/reconciler/queue"
+)
+
+// Patience is how long the members of a cluster may take to answer before they count as late. It
+// is many times what they take, and short beside what they are given.
+const Patience = 250 * time.Millisecond
+
+// Lanes bound how many clusters are asked at the same time. Which lane a cluster is in says how
+// long it may have to wait, and nothing about what it is.
+type Lanes struct {
+	// swift has the places of clusters whose members answered in time when they were asked last,
+	// and late those of the others.
+	swift, late chan struct{}
+	// lates are the clusters whose members were late.
+	lates memo.Map[bool]
+}
+
+// late is how many times as many places those have that answer late: they take no processor while
+// they are waited for.
+const late = 8
+
+// NewLanes returns lanes with so many places for clusters that answer in time, and eight times as many
+// for the others.
+func NewLanes(places int) *Lanes {
+	return &Lanes{swift: make(chan struct{}, places), late: make(chan struct{}, late*places)}
+}
+
+// Ask calls ask, once there is a place for the cluster. Meanwhile, and while it asks, the pass with
+// this ctx is aside. Who is late has a place of the swift for no longer than Patience: so many
+// clusters that fall silent at once hold up the others for no longer than it takes to find that
+// out. When ctx ends, ask need not wait for a place.
+func (l *Lanes) Ask(ctx context.Context, cluster string, ask func()) {
+	defer queue.Aside(ctx)()
+	lane := l.swift
+	if l.lates.Get(cluster) {
+		lane = l.late
+	}
+	select {
+	case lane <- struct{}{}:
+	case <-ctx.Done():
+		ask()
+		return
+	}
+	begun := time.Now()
+	leave := func() { <-lane }
+	if lane == l.swift {
+		timer := time.AfterFunc(Patience, leave)
+		defer func() {
+			if timer.Stop() {
+				leave()
+			}
+		}()
+	} else {
+		defer leave()
+	}
+	ask()
+	if late := time.Since(begun) >= Patience; late || lane == l.late {
+		l.lates.Change(cluster, func(bool) bool { return late })
+	}
+}
+
+// Forget drops what is remembered of a cluster.
+func (l *Lanes) Forget(cluster string) { l.lates.Forget(cluster) }

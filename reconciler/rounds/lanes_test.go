@@ -1,0 +1,107 @@
+package rounds_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/rounds"
+)
+
+// silence is how long a member that does not answer is waited for.
+const silence = 3 * time.Second
+
+// Clusters that fall silent at once, many more than there are places, hold up another one for no
+// longer than it takes to find out that they are late; from then on they do not hold it up at all,
+// and no more of them are asked at a time than there are places.
+func TestSilentClustersWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := rounds.NewLanes(4)
+		var asked, ended, top atomic.Int32
+		silent := func(i int) {
+			l.Ask(t.Context(), fmt.Sprint("shop/silent-", i), func() {
+				top.Store(max(top.Load(), asked.Add(1)))
+				time.Sleep(silence)
+				asked.Add(-1)
+				ended.Add(1)
+			})
+		}
+		for i := range 40 {
+			go silent(i)
+		}
+		synctest.Wait()
+		if n := asked.Load(); n != 4 {
+			t.Errorf("%d are asked at first, with 4 places", n)
+		}
+		l.Ask(t.Context(), "shop/orders", func() {
+			if n := ended.Load(); n > 0 {
+				t.Errorf("orders has waited until %d silent clusters were given up", n)
+			}
+		})
+		time.Sleep(4 * silence)
+		top.Store(0)
+		for i := range 40 {
+			go silent(i)
+		}
+		synctest.Wait()
+		before := ended.Load()
+		l.Ask(t.Context(), "shop/orders", func() {
+			if n := asked.Load(); n != 32 || ended.Load() != before {
+				t.Errorf("%d of those that are known to be late are asked beside orders, want 32", n)
+			}
+		})
+		time.Sleep(2 * silence)
+		if n := top.Load(); n != 32 {
+			t.Errorf("%d were asked at once, want 32", n)
+		}
+	})
+}
+
+// A cluster whose members answer again is among the swift from the next time on.
+func TestALateClusterIsSwiftAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := rounds.NewLanes(1)
+		late := func() { time.Sleep(silence) }
+		l.Ask(t.Context(), "shop/orders", late)
+		l.Ask(t.Context(), "shop/users", late)
+		l.Ask(t.Context(), "shop/orders", func() {})
+		for range 8 {
+			go l.Ask(t.Context(), "shop/users", late)
+		}
+		synctest.Wait()
+		begun := time.Now()
+		l.Ask(t.Context(), "shop/orders", func() {})
+		if time.Since(begun) > 0 {
+			t.Error("orders waits for a cluster that is late")
+		}
+		l.Forget("shop/users")
+		l.Ask(t.Context(), "shop/users", func() {})
+		if time.Since(begun) > 0 {
+			t.Error("users is late after it was forgotten")
+		}
+		time.Sleep(silence)
+	})
+}
+
+// Who waits for a place when its time ends is not kept waiting.
+func TestAnEndIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := rounds.NewLanes(1)
+		l.Ask(t.Context(), "shop/users", func() { time.Sleep(silence) })
+		for range 8 {
+			go l.Ask(t.Context(), "shop/users", func() { time.Sleep(time.Hour) })
+		}
+		synctest.Wait()
+		l.Ask(t.Context(), "shop/orders", func() { time.Sleep(silence) })
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		asked := false
+		if l.Ask(ctx, "shop/orders", func() { asked = true }); !asked {
+			t.Error("it was not asked")
+		}
+		time.Sleep(time.Hour)
+	})
+}
