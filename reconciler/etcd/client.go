@@ -36,11 +36,11 @@ import (
 const askTimeout = 3 * time.Second
 
 const (
-	// bufferSize is that of a connection's buffers in bytes: a member is asked little, and most of the
-	// time nothing, while its connection stays.
+	// bufferSize is that of a connection's buffers in bytes: a member is asked little.
 	bufferSize = 4 << 10
-	// maxIdle is for how long a connection stays that only asks for the cluster's version.
-	maxIdle = askTimeout
+	// maxIdle is for how long a connection stays that nothing is asked over. A member at rest is asked
+	// once in a while, and thousands of connections take more memory than new ones take a processor.
+	maxIdle = 10 * time.Second
 )
 
 // probeKey is read to see whether a member answers linearizable reads. Nothing
@@ -124,7 +124,7 @@ func dial(e Endpoint, more ...grpc.DialOption) (*Conn, error) {
 	reach := func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", e.Address)
 	}
-	options := append(bound(), grpc.WithReadBufferSize(bufferSize), grpc.WithWriteBufferSize(bufferSize), grpc.WithSharedWriteBuffer(true), grpc.WithConnectParams(grpc.ConnectParams{
+	options := append(bound(), grpc.WithReadBufferSize(bufferSize), grpc.WithWriteBufferSize(bufferSize), grpc.WithSharedWriteBuffer(true), grpc.WithIdleTimeout(maxIdle), grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 		MinConnectTimeout: askTimeout,
 	}), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return reach(ctx) }))
@@ -145,7 +145,7 @@ func dial(e Endpoint, more ...grpc.DialOption) (*Conn, error) {
 		return nil, fmt.Errorf("dial %s: %w", e.Member, err)
 	}
 	transport := &http.Transport{
-		TLSClientConfig: config, MaxIdleConns: 1, IdleConnTimeout: maxIdle, MaxResponseHeaderBytes: maxHeaders, ReadBufferSize: bufferSize, WriteBufferSize: bufferSize,
+		TLSClientConfig: config, MaxIdleConns: 1, IdleConnTimeout: maxIdle, MaxResponseHeaderBytes: maxHeaders,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return reach(ctx) },
 	}
 	return &Conn{

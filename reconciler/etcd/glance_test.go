@@ -37,8 +37,9 @@ func TestAGlanceSeesWhatAStatusHas(t *testing.T) {
 			if !same || now.At.Before(last.At) || now.ClusterVersion != last.ClusterVersion || now.Members[0].Name != last.Members[0].Name {
 				t.Errorf("after a write: same %t, %+v", same, now)
 			}
-			if now.Members[0].Revision != put.Header.Revision || last.Members[0].Revision == now.Members[0].Revision {
-				t.Errorf("the revision is %d after a write at %d", now.Members[0].Revision, put.Header.Revision)
+			name := s.endpoints[0].Member // through which it was written
+			if before, after := last.Member(name).Revision, now.Member(name).Revision; after != put.Header.Revision || before == after {
+				t.Errorf("the revision of %s is %d after a write at %d", name, after, put.Header.Revision)
 			}
 
 			var leader Endpoint
