@@ -124,7 +124,7 @@ func dial(e Endpoint, more ...grpc.DialOption) (*Conn, error) {
 	reach := func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", e.Address)
 	}
-	options := append(bound(), grpc.WithReadBufferSize(bufferSize), grpc.WithWriteBufferSize(bufferSize), grpc.WithSharedWriteBuffer(true), grpc.WithIdleTimeout(maxIdle), grpc.WithConnectParams(grpc.ConnectParams{
+	options := append(bound(), grpc.WithReadBufferSize(bufferSize), grpc.WithWriteBufferSize(bufferSize), grpc.WithIdleTimeout(maxIdle), grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 		MinConnectTimeout: askTimeout,
 	}), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return reach(ctx) }))

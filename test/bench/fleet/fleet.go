@@ -92,8 +92,10 @@ func Measure(ctx context.Context, progress *lab.Progress, o Options) (f Figures,
 		what string
 		do   func(context.Context, *Figures) error
 	}{
-		{"making the clusters", r.prepare}, {"watching quorate at rest", r.rest},
-		{"committing while members are silent", r.silent}, {"creating clusters by one commit", r.create},
+		{"making the clusters", r.prepare},
+		{"watching quorate at rest", r.rest},
+		{"committing while members are silent", r.silent},
+		{"creating clusters by one commit", r.create},
 	} {
 		if err := r.Do(fmt.Sprintf("%d clusters: %s", o.Clusters, part.what), func() error { return part.do(ctx, &f) }); err != nil {
 			return f, err
