@@ -102,9 +102,20 @@ func (r *Reconciler) rest(ctx context.Context, v *observe.View) (time.Duration, 
 	r.pace.rest(v.Cluster)
 	r.Observer.Rested(v)
 	if v.Glanced {
-		return r.Options.Resync, nil
+		return r.resync(), nil
 	}
-	return r.Options.Resync, execute.KeepFloors(ctx, r.Executor, v)
+	return r.resync(), execute.KeepFloors(ctx, r.Executor, v)
+}
+
+// spacing is the least time between two looks at clusters at rest, whichever they are: so many clusters
+// that they would come sooner are looked at less often.
+const spacing = 5 * time.Millisecond
+
+// resync is how long a cluster at rest is left alone of which the watches tell nothing.
+func (r *Reconciler) resync() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(r.Options.Resync, time.Duration(len(r.desired))*spacing)
 }
 
 // settling is how often members are asked once more in the pass that has compared their

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -181,5 +182,20 @@ func TestDefaultsOverrideNothing(t *testing.T) {
 	}
 	if d := (Options{}).withDefaults(); d.Workers < 1 || d.MaxDisrupted != 1 || d.MaxBackups < 1 || d.MaxDrills < 1 || d.Resync <= 0 || d.MaxAsks < 1 || d.Lease() != nil || d.Now().IsZero() {
 		t.Errorf("the defaults: %+v", d)
+	}
+}
+
+// So many clusters that each of them cannot be looked at within the usual time are looked at less often, and
+// ten thousand within a minute.
+func TestLooksAtClustersAtRestAreSpaced(t *testing.T) {
+	r := &Reconciler{Options: Options{}.withDefaults()}
+	for clusters, want := range map[int]time.Duration{0: DefaultResync, 6_000: DefaultResync, 6_001: 30_005 * time.Millisecond, 10_000: 50 * time.Second} {
+		r.desired = make(map[string]desired.Cluster, clusters)
+		for i := range clusters {
+			r.desired[strconv.Itoa(i)] = desired.Cluster{}
+		}
+		if got := r.resync(); got != want {
+			t.Errorf("%d clusters are looked at every %s, want %s", clusters, got, want)
+		}
 	}
 }

@@ -220,7 +220,7 @@ func (f *runFlags) addPace(cmd *cobra.Command) {
 	flags, o := cmd.Flags(), &f.kube.options
 	flags.IntVar(&o.Workers, "workers", reconciler.DefaultWorkers, "how many clusters are decided about, and acted on, at the same time; one whose members are being asked is none of them")
 	flags.IntVar(&o.MaxAsks, "max-asks", reconciler.DefaultMaxAsks, "how many clusters' members are asked at the same time; those that answered late the last time have eight times as many places of their own")
-	flags.DurationVar(&o.Resync, "resync", reconciler.DefaultResync, "how often a cluster is looked at of which Kubernetes reports nothing; its members are asked for their status, and every second minute for everything")
+	flags.DurationVar(&o.Resync, "resync", reconciler.DefaultResync, "how often a cluster is looked at of which Kubernetes reports nothing; its members are asked for their status, and every second minute for everything; with more than 6,000 clusters each has 5 ms")
 }
 
 // minResync and maxResync keep a typo from overloading members, and alarms from being seen late.

@@ -120,7 +120,7 @@ func (p *part) start(ctx context.Context, changed func(key string)) error {
 		UpdateFunc: func(_, o any) { notify(o, changed) },
 		DeleteFunc: func(o any) { notify(o, changed) },
 	}
-	err := errors.Join(p.records.SetTransform(withoutForeignData), p.secrets.SetTransform(withoutForeignData))
+	err := errors.Join(p.records.SetTransform(withoutForeignData), p.secrets.SetTransform(withoutForeignData), p.pods.SetTransform(kube.WithoutManagers), p.revisions.SetTransform(kube.WithoutManagers))
 	if err != nil {
 		return err
 	}

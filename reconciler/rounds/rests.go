@@ -14,8 +14,8 @@ import (
 // is now if so; etcd.Client does.
 type Glance func(ctx context.Context, cluster string, members []etcd.Endpoint, last state.Round) (now state.Round, same bool)
 
-// glancing is for how long after a round in full its members are only glanced at: so much later is
-// seen at most what a glance does not show.
+// glancing is for how long after a round in full its members are only glanced at: so much later, and
+// a look, is seen at most what a glance does not show.
 const glancing = 110 * time.Second
 
 // Rests are the last rounds in full of clusters at rest, to which members are compared.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -62,6 +63,9 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	leader := newMetrics(registry, c.Version, c.Clock)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	if c.Options.Notes == nil {
 		c.Options.Notes = c.Kube
 	}
@@ -210,6 +214,10 @@ func shownPulls(plans []publish.PullPlan) []api.Pull {
 	}
 	return list
 }
+
+// garbage is how much may lie about beside what is in use before it is collected, in percent, unless GOGC
+// says otherwise: caches of many clusters stay, and each look leaves little.
+const garbage = 40
 
 // live plans with the caches of the reconciler that acts.
 type live struct{ *reconciler.Reconciler }
