@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
+	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
 )
 
@@ -103,6 +104,24 @@ func TestTheLogHasALevelAndAFormat(t *testing.T) {
 		first, _, _ := strings.Cut(regexp.MustCompile(`time=\S+ |"time":"[^"]*",`).ReplaceAllString(out.String(), ""), "\n")
 		if !strings.HasPrefix(first, tc.want) {
 			t.Errorf("%s from %s on begins with %s", tc.format, tc.level, first)
+		}
+	}
+}
+
+// The pace of looks at clusters has bounds, and its defaults are within them.
+func TestPaceHasBounds(t *testing.T) {
+	for want, edit := range map[string]func(o *reconciler.Options){
+		"":                               func(*reconciler.Options) {},
+		"--workers is 0: give at least":  func(o *reconciler.Options) { o.Workers = 0 },
+		"--max-asks is 0: give at least": func(o *reconciler.Options) { o.MaxAsks = 0 },
+		"--resync is 999ms: give 1s to":  func(o *reconciler.Options) { o.Resync = 999 * time.Millisecond },
+		"--resync is 1h0m0s: give 1s to": func(o *reconciler.Options) { o.Resync = time.Hour },
+	} {
+		o := reconciler.Options{Workers: reconciler.DefaultWorkers, MaxAsks: reconciler.DefaultMaxAsks, Resync: reconciler.DefaultResync}
+		edit(&o)
+		err := checkPace(o)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }

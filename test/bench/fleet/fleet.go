@@ -329,17 +329,17 @@ func (r *run) silent(ctx context.Context, f *Figures) error {
 	return nil
 }
 
-// react commits clusters, and returns how long each waited for its first action.
+// react commits clusters, and returns how long each waited for its first action since the commit stands.
 func (r *run) react(ctx context.Context, message string, list []clusterName) (took []time.Duration, err error) {
 	r.mu.Lock()
 	for _, c := range list {
 		delete(r.began, c.key())
 	}
 	r.mu.Unlock()
-	begin := time.Now()
 	if err := r.commit(ctx, message, list); err != nil {
 		return nil, err
 	}
+	begin := time.Now()
 	if err := r.await(ctx, list, func(key string) bool { return !r.began[key].IsZero() }); err != nil {
 		return nil, err
 	}
