@@ -5,6 +5,7 @@ package rounds
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/memo"
@@ -35,37 +36,36 @@ func NewLanes(places int) *Lanes {
 	return &Lanes{swift: make(chan struct{}, places), late: make(chan struct{}, late*places)}
 }
 
-// Ask calls ask, once there is a place for the cluster. Meanwhile, and while it asks, the pass with
-// this ctx is aside. Who is late has a place of the swift for no longer than Patience: so many
-// clusters that fall silent at once hold up the others for no longer than it takes to find that
-// out. When ctx ends, ask need not wait for a place.
+// Ask calls ask, once there is a place for the cluster. While it asks, the pass with this ctx is
+// aside. For a place among the swift it waits with its worker, so that the others wait in the queue,
+// in its order; who is late waits aside, too. Nobody has a place among the swift for longer than
+// Patience: so many clusters that fall silent at once hold up the others for no longer than it takes
+// to find that out. When ctx ends, ask need not wait for a place.
 func (l *Lanes) Ask(ctx context.Context, cluster string, ask func()) {
-	defer queue.Aside(ctx)()
-	lane := l.swift
+	var begun time.Time
 	if l.lates.Get(cluster) {
-		lane = l.late
-	}
-	select {
-	case lane <- struct{}{}:
-	case <-ctx.Done():
-		ask()
-		return
-	}
-	begun := time.Now()
-	leave := func() { <-lane }
-	if lane == l.swift {
-		timer := time.AfterFunc(Patience, leave)
-		defer func() {
-			if timer.Stop() {
-				leave()
-			}
-		}()
+		defer queue.Aside(ctx)()
+		defer enter(ctx, l.late)()
+		begun = time.Now()
 	} else {
+		leave := enter(ctx, l.swift)
 		defer leave()
+		begun = time.Now()
+		defer time.AfterFunc(Patience, leave).Stop()
+		defer queue.Aside(ctx)()
 	}
 	ask()
-	if late := time.Since(begun) >= Patience; late || lane == l.late {
-		l.lates.Change(cluster, func(bool) bool { return late })
+	isLate := time.Since(begun) >= Patience
+	l.lates.Change(cluster, func(bool) bool { return isLate })
+}
+
+// enter takes a place, unless ctx ends before. It is left once.
+func enter(ctx context.Context, lane chan struct{}) (leave func()) {
+	select {
+	case lane <- struct{}{}:
+		return sync.OnceFunc(func() { <-lane })
+	case <-ctx.Done():
+		return func() {}
 	}
 }
 

@@ -3,11 +3,14 @@ package rounds_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/rounds"
 )
 
@@ -103,5 +106,54 @@ func TestAnEndIsNotWaitedFor(t *testing.T) {
 			t.Error("it was not asked")
 		}
 		time.Sleep(time.Hour)
+	})
+}
+
+// ordered asks each cluster for a moment, and notes which was begun.
+type ordered struct {
+	lanes *rounds.Lanes
+	mu    sync.Mutex
+	begun []string
+}
+
+func (o *ordered) Pass(ctx context.Context, key string) (time.Duration, bool, error) {
+	o.mu.Lock()
+	o.begun = append(o.begun, key)
+	o.mu.Unlock()
+	o.lanes.Ask(ctx, key, func() { time.Sleep(rounds.Patience / 2) })
+	return 24 * time.Hour, true, nil
+}
+
+func (o *ordered) Failed(string, error) {}
+func (o *ordered) Succeeded(string)     {}
+
+// Who waits for a place among the swift keeps its worker: the others wait in the queue, where namespaces
+// take turns, and none of a crowd gets before who came later from another namespace.
+func TestTheQueueKeepsItsOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, o := queue.New(time.Second), &ordered{lanes: rounds.NewLanes(2)}
+		for i := range 100 {
+			q.Add(fmt.Sprint("crowd/", i))
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			q.Run(t.Context(), 1, o)
+		}()
+		synctest.Wait()
+		o.mu.Lock()
+		if len(o.begun) != 3 {
+			t.Errorf("with 2 places and a worker, %d passes have begun", len(o.begun))
+		}
+		o.mu.Unlock()
+		q.Add("shop/orders")
+		time.Sleep(rounds.Patience)
+		o.mu.Lock()
+		if at := slices.Index(o.begun, "shop/orders"); at < 0 || at > 4 {
+			t.Errorf("orders came at %d of %q", at, o.begun)
+		}
+		o.mu.Unlock()
+		q.ShutDown()
+		<-ended
 	})
 }
