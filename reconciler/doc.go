@@ -33,6 +33,7 @@
 //	             members are reached over plain text, TLS or both, and how far a change of that is;
 //	             plan/objects: the rules about objects that others, or admission, change;
 //	             plan/auth: the rules about users and roles; plan/logs: the one about members' logs;
+//	             plan/surge: whether an only member is replaced by way of a second one, and how far that is;
 //	             plan/times: the rule about times that lie ahead of the clock;
 //	             plan/bundles: those about what members trust of other issuers' certificates;
 //	             plan/action: what can be done, each with its effect and its way back;

@@ -172,6 +172,14 @@ type EtcdSpec struct {
 	Options map[string]string `json:"options,omitempty" jsonschema:"form=options"`
 }
 
+// MostMembers is how many members there may be at once.
+func (s ClusterSpec) MostMembers() int32 {
+	if s.Replicas == 1 {
+		return s.Replicas + s.Upgrade.MaxSurge
+	}
+	return s.Replicas
+}
+
 // EtcdResources are those of the etcd container, also where they have their old name.
 func (s ClusterSpec) EtcdResources() (r corev1.ResourceRequirements, field string) {
 	if old := s.PodTemplate.Spec.Resources; isSet(old) && !isSet(s.Etcd.Resources) {
@@ -244,6 +252,14 @@ type UpgradeSpec struct {
 	// file says, and healthy. Repairs and a roll that has begun never wait.
 	// Default 0.
 	Wave int32 `json:"wave,omitempty" jsonschema:"minimum=0,maximum=99"`
+	// MaxSurge is how many members there may be beyond replicas while the only member of
+	// a cluster with replicas: 1 is replaced, 0 or 1. Default 0: it restarts in place, and
+	// nothing serves meanwhile. With 1 a second member joins and catches up, clients and
+	// leadership go over to it, and the first one is replaced: for each restart, for a volume of
+	// another class, and as soon as its node is cordoned. The data is copied twice, and there
+	// is room for two members to be needed. An older minor, 3.7 where the log may
+	// hold entries of 3.5, and another spec.tls.mode are reached in place all the same.
+	MaxSurge int32 `json:"maxSurge,omitempty" jsonschema:"minimum=0,maximum=1"`
 }
 
 // RepairMode decides which lost members are replaced.

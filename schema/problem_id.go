@@ -27,6 +27,7 @@ const (
 	IDReleaseUnknown       ID = "release-unknown"
 	IDReleaseEnded         ID = "release-ended"
 	IDEvenReplicas         ID = "even-replicas"
+	IDSurgeUnused          ID = "surge-unused"
 	IDQuota                ID = "storage-below-quota"
 	IDQuotaUntested        ID = "quota-untested"
 	IDCompactionOff        ID = "compaction-off"
@@ -106,6 +107,7 @@ func ProblemKinds() []ProblemKind {
 		{IDReleaseUnknown, KindOfWarning, "The patch is newer than the newest that this version of quorate knows."},
 		{IDReleaseEnded, KindOfWarning, "The etcd project no longer maintains the minor."},
 		{IDEvenReplicas, KindOfWarning, "An even number of members tolerates no more failures than one member less."},
+		{IDSurgeUnused, KindOfWarning, "Only a cluster with one member is restarted by way of a second one."},
 		{IDQuota, KindOfWarning, "The volume is too small for the database at its quota, also at etcd's default of 2Gi."},
 		{IDQuotaUntested, KindOfWarning, "The quota is above the size that etcd is tested with."},
 		{IDCompactionOff, KindOfWarning, "A mode of compaction without a retention does nothing."},

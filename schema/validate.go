@@ -58,7 +58,7 @@ func (v *validator) spec(spec ClusterSpec, root string) {
 	v.pod(spec)
 	v.etcd(spec)
 	v.destination("backup.destination", spec.Backup.Destination)
-	v.upgrade(spec.Upgrade)
+	v.upgrade(spec.Upgrade, spec.Replicas)
 	v.repair(spec.Repair)
 	v.tls(spec.TLS)
 	v.auth(spec)
@@ -233,7 +233,7 @@ func (v *validator) storage(s StorageSpec) {
 }
 
 // upgrade checks the pace of upgrades.
-func (v *validator) upgrade(u UpgradeSpec) {
+func (v *validator) upgrade(u UpgradeSpec, replicas int32) {
 	oneOf(v, "upgrade.backup", u.Backup, BackupRequired, BackupSkip)
 	oneOf(v, "upgrade.path", u.Path, PathStrict, PathStepwise)
 	if u.Soak != nil && (u.Soak.Duration < 0 || u.Soak.Duration > maxSoak) {
@@ -241,6 +241,12 @@ func (v *validator) upgrade(u UpgradeSpec) {
 	}
 	if u.Wave < 0 || u.Wave > maxWave {
 		v.fail("upgrade.wave", "is %d and must be 0 to %d", u.Wave, maxWave)
+	}
+	switch {
+	case u.MaxSurge < 0 || u.MaxSurge > 1:
+		v.fail("upgrade.maxSurge", "is %d and must be 0 or 1", u.MaxSurge)
+	case u.MaxSurge > 0 && replicas != 1:
+		v.warn(IDSurgeUnused, "upgrade.maxSurge", "does nothing where replicas is %d: the others serve while one member restarts", replicas)
 	}
 }
 

@@ -66,6 +66,9 @@ func TestValidate(t *testing.T) {
 	ignore := func(d IgnoredDrift) func(*EtcdCluster) {
 		return func(c *EtcdCluster) { c.Spec.Drift.Ignore = []IgnoredDrift{d} }
 	}
+	surge := func(replicas, n int32) func(*EtcdCluster) {
+		return func(c *EtcdCluster) { c.Spec.Replicas, c.Spec.Upgrade.MaxSurge = replicas, n }
+	}
 	wave := func(n int32) func(*EtcdCluster) { return func(c *EtcdCluster) { c.Spec.Upgrade.Wave = n } }
 	takeOver := func(owner string) func(*EtcdCluster) { return func(c *EtcdCluster) { c.Spec.TakeOver = owner } }
 	template := func(u string) func(*EtcdCluster) {
@@ -188,6 +191,12 @@ func TestValidate(t *testing.T) {
 		{"wave", wave(99), ""},
 		{"wave too high", wave(100), "spec.upgrade.wave: is 100 and must be 0 to 99"},
 		{"wave below zero", wave(-1), "spec.upgrade.wave"},
+		{"552 a second member for a while", surge(1, 1), ""},
+		{"552 none", surge(1, 0), ""},
+		{"552 none beside several", surge(3, 0), ""},
+		{"552 two more", surge(1, 2), "spec.upgrade.maxSurge: is 2 and must be 0 or 1"},
+		{"552 less than none", surge(1, -1), "spec.upgrade.maxSurge: is -1"},
+		{"552 beside several", surge(3, 1), "warning: spec.upgrade.maxSurge: does nothing where replicas is 3"},
 		{"142 taken over", takeOver("https://git.example.com/etcd.git@main:clusters#default/12"), ""},
 		{"142 taken over from a directory", takeOver("/srv/my git@main#eu-1/1"), ""},
 		{"142 taken over from an incomplete owner", takeOver("https://git.example.com/etcd.git"), "spec.takeOver: \"https://git.example.com/etcd.git\" is not an owner: copy the one that the hold"},

@@ -202,7 +202,7 @@ func due(leaf *x509.Certificate, signer *authority, life time.Duration, now time
 // wanted. One that names the first, but not all, was issued for fewer.
 func (s *Status) checkMembers(c schema.EtcdCluster, l Leaf, cert *x509.Certificate) {
 	missing := func(host string) bool { return cert.VerifyHostname(host) != nil }
-	for i, names := range l.Members[:min(len(l.Members), int(c.Spec.Replicas))] {
+	for i, names := range l.Members[:min(len(l.Members), int(c.Spec.MostMembers()))] {
 		absent := slices.IndexFunc(names, missing)
 		switch {
 		case absent < 0:

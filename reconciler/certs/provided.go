@@ -24,7 +24,7 @@ import (
 func namedLeaves(c schema.EtcdCluster) []Leaf {
 	domain, secrets := c.Spec.Network.ClusterDomain, naming.TLSSecrets(c)
 	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	members := slices.Concat(memberHosts(c, domain)[:c.Spec.Replicas]...)
+	members := slices.Concat(memberHosts(c, domain)[:c.Spec.MostMembers()]...)
 	service := naming.InClusterDomain(naming.ClientService(c.Metadata.Name)+"."+c.Metadata.Namespace+".svc", domain)
 	return []Leaf{
 		{Secret: secrets.Server, hosts: slices.Concat([]string{"localhost"}, service, members), usages: both},

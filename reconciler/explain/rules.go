@@ -344,6 +344,12 @@ func rules() []Entry {
 		},
 		{Name: "start", Means: "The StatefulSet gets the new template; no pod restarts for that yet.", Why: steps},
 		{
+			Name:  "surge",
+			Means: "The only member is to be replaced by way of a second one (spec.upgrade.maxSurge), which could not join yet, or whose data is compared.",
+			Why:   "The first one serves until the second one has a vote and everything that it has.",
+			Do:    []string{"Where the second one could not join, its pod and its node say why; the first one is left alone meanwhile.", "Revert the commit where it cannot start with what Git asks for."},
+		},
+		{
 			Name:  "soak",
 			Means: "The member that was restarted last has been healthy for less than the soak time.",
 			Why:   "Some faults take a minute to show.",

@@ -61,6 +61,7 @@ func elsewhere() map[string]string {
 		"spec.takeOver":                                        "the planner: rule owner",
 		"spec.auth":                                            "the planner: rules noauth, auth and users",
 		"spec.upgrade.wave":                                    "the planner: rule fleet",
+		"spec.upgrade.maxSurge":                                "the planner: rule surge",
 	}
 }
 
@@ -86,6 +87,7 @@ func another() map[string]any {
 		"spec.auth":                   &schema.AuthSpec{Enabled: new(true)},
 		"spec.repair.after":           &metav1.Duration{Duration: time.Hour},
 		"spec.upgrade.wave":           int32(2),
+		"spec.upgrade.maxSurge":       int32(1),
 		"spec.network.ipFamilyPolicy": corev1.IPFamilyPolicyPreferDualStack,
 		"spec.network.ipFamilies":     []corev1.IPFamily{corev1.IPv6Protocol},
 		"spec.drift.ignore":           []schema.IgnoredDrift{{Kind: "Service", Path: "/spec/sessionAffinity", Reason: "x", Report: true}},

@@ -62,6 +62,8 @@ type Options struct {
 	// Disruptions is how many pods others may stop at once. Nil for what the
 	// file's number of members allows.
 	Disruptions *int32
+	// Serves is the only member to which the client Service leads, "" for all that are ready.
+	Serves string
 }
 
 // PodCount is how many pods there should be now.
@@ -96,7 +98,7 @@ func Render(c schema.EtcdCluster, o Options) (Manifests, error) {
 	}
 	return Manifests{
 		Headless:     renderHeadlessService(c),
-		Client:       renderClientService(c),
+		Client:       renderClientService(c, o),
 		PDB:          renderBudget(c, o),
 		StatefulSet:  renderStatefulSet(c, o, template),
 		TemplateHash: hash,
@@ -113,11 +115,14 @@ func renderHeadlessService(c schema.EtcdCluster) *corev1ac.ServiceApplyConfigura
 			WithPorts(servicePort("client", naming.ClientPort), servicePort("peer", naming.PeerPort), servicePort("metrics", naming.MetricsPort)))
 }
 
-func renderClientService(c schema.EtcdCluster) *corev1ac.ServiceApplyConfiguration {
+func renderClientService(c schema.EtcdCluster, o Options) *corev1ac.ServiceApplyConfiguration {
 	service := corev1ac.Service(naming.ClientService(c.Metadata.Name), c.Metadata.Namespace).
 		WithLabels(naming.ObjectLabels(c)).
 		WithSpec(serviceSpec(c).
 			WithPorts(servicePort("client", naming.ClientPort)))
+	if o.Serves != "" {
+		service.Spec.WithSelector(map[string]string{appsv1.StatefulSetPodNameLabel: o.Serves})
+	}
 	var ignored, reported []string
 	for _, d := range c.Spec.Drift.Ignore {
 		ignored = append(ignored, d.Path)

@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -199,6 +200,31 @@ func TestNoSettingIsBothFlagAndEnvironment(t *testing.T) {
 		if slices.ContainsFunc(etcd.Args, func(arg string) bool { return strings.HasPrefix(arg, prefix) }) {
 			t.Errorf("%s is also the flag %s: etcd refuses to start", *e.Name, prefix)
 		}
+	}
+}
+
+// 558: while one of two members leaves, the client Service leads to the other one alone.
+func TestTheClientServiceLeadsToTheMemberThatStays(t *testing.T) {
+	c, o := clustertest.Orders(clustertest.SetReplicas(1)), ordersOptions()
+	all, err := Render(c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Serves = "orders-1"
+	one, err := Render(c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := maps.Clone(all.Client.Spec.Selector)
+	want["statefulset.kubernetes.io/pod-name"] = "orders-1"
+	if !maps.Equal(one.Client.Spec.Selector, want) {
+		t.Errorf("clients are led to %v, want %v", one.Client.Spec.Selector, want)
+	}
+	if !maps.Equal(one.Headless.Spec.Selector, all.Headless.Spec.Selector) {
+		t.Errorf("members find only %v", one.Headless.Spec.Selector)
+	}
+	if one.TemplateHash != all.TemplateHash {
+		t.Error("the template is another one, and the member would restart")
 	}
 }
 

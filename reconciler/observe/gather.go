@@ -56,6 +56,9 @@ type gathered struct {
 	shut map[string]shutNode
 	// foreseen is the same of the pods that a roll under way stops in time.
 	foreseen map[string]shutNode
+	// drained is why the node takes no new pod on which an only member runs that may be
+	// replaced by way of a second one.
+	drained shutNode
 	// refusal is why a pod that is missing cannot be created; nil where that is not known.
 	refusal *state.PodRefusal
 	// rigid is why volumes of a StorageClass cannot grow, by class, where one should.
@@ -177,6 +180,9 @@ func (o *Observer) gatherAround(ctx context.Context, g *gathered) (err error) {
 		return err
 	}
 	if g.lost, err = o.lostNodes(ctx, g.liveCluster); err != nil {
+		return err
+	}
+	if g.drained, err = o.drained(ctx, *g); err != nil {
 		return err
 	}
 	if g.refusal, err = o.refusal(ctx, g.liveCluster); err != nil {

@@ -3,6 +3,7 @@ package observe
 import (
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/surge"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -25,6 +26,7 @@ func (o *Observer) render(v *View) error {
 	if v.Record != nil {
 		with.Replicas = new(podCount(*v.Record, v.Cluster.EtcdCluster, v.Set))
 		with.Disruptions = new(o.disruptions(v))
+		with.Serves = surge.Serves(v.Cluster.Spec, v.Observed.Record)
 	}
 	if err := o.renderWith(v, with); err != nil {
 		return err
@@ -44,8 +46,8 @@ type rendering struct {
 
 // wanted is all that a rendering depends on besides the daemon's options.
 type wanted struct {
-	transport                                       state.Transport
-	digest, guardImage, version, claimPrefix, trust string
+	transport                                               state.Transport
+	digest, guardImage, version, claimPrefix, trust, serves string
 	// claimSize and claimClass are those of the live StatefulSet's claims; no class is
 	// another one than the empty class.
 	claimSize, claimClass string
@@ -61,7 +63,7 @@ func wantedOf(v *View, with manifests.Options) wanted {
 	due := v.due()
 	w := wanted{
 		transport: v.Transport.Template,
-		digest:    v.Cluster.Digest, guardImage: with.GuardImage, version: due.Version, claimPrefix: with.ClaimPrefix, trust: with.Trust, mixed: with.Mixed, flush: due.Flush,
+		digest:    v.Cluster.Digest, guardImage: with.GuardImage, version: due.Version, claimPrefix: with.ClaimPrefix, trust: with.Trust, serves: with.Serves, mixed: with.Mixed, flush: due.Flush,
 		partition: with.Partition, pods: with.PodCount(v.Cluster.EtcdCluster), disruptions: -1,
 	}
 	if with.Disruptions != nil {

@@ -9,7 +9,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/surge"
 )
 
 // shutNode is a node that takes no new pod of a cluster, and why.
@@ -65,6 +67,28 @@ func (o *Observer) shutNodes(ctx context.Context, v *View) (map[string]shutNode,
 	return shut, nil
 }
 
+// drained is the node on which the only member of a cluster runs, where it takes no new pod: the
+// budget lets no eviction through, and the member goes elsewhere by way of a second one. A node
+// is read for that in each pass.
+func (o *Observer) drained(ctx context.Context, g gathered) (shutNode, error) {
+	if !surge.Wanted(g.cluster.Spec) {
+		return shutNode{}, nil
+	}
+	for _, p := range g.pods {
+		if p.Name != naming.Member(g.cluster.Metadata.Name, 0) || p.Spec.NodeName == "" {
+			continue
+		}
+		node, _, err := o.nodeOf(ctx, p)
+		if err != nil {
+			return shutNode{}, err
+		}
+		if why := shutTo(node, g.cluster.Spec.PodTemplate.Spec.Tolerations); why != "" {
+			return shutNode{node.Name, why}, nil
+		}
+	}
+	return shutNode{}, nil
+}
+
 // shutTo is why a node takes no new pod with these tolerations, "" where it does.
 func shutTo(node *corev1.Node, tolerations []corev1.Toleration) string {
 	if node == nil {
@@ -99,5 +123,8 @@ func (v *View) describePlaces(shut, foreseen map[string]shutNode) {
 	for i := range v.Observed.Pods {
 		pod := &v.Observed.Pods[i]
 		pod.Shut, pod.ShutBy = shut[pod.Name].name, shut[pod.Name].why
+		if pod.Ordinal == 0 {
+			pod.Drained, pod.DrainedBy = v.gathered.drained.name, v.gathered.drained.why
+		}
 	}
 }

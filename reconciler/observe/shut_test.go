@@ -3,6 +3,7 @@ package observe_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -82,5 +83,42 @@ func TestANodeThatTakesNoNewPodIsToldBeforeARoll(t *testing.T) {
 		if err := w.R.Observer.ReadPlaces(w.Context(), atRest()); err != nil {
 			t.Errorf("nothing is stopped, and a node is read: %v", err)
 		}
+	})
+}
+
+// 555: where an only member may be replaced by way of a second one, it is known when its node is
+// drained, and clients are led to the member that stays.
+func TestADrainedNodeIsSeenWhereItsMemberCanLeave(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		pod := w.Pod("orders-0")
+		pod.Spec.NodeName = "n1"
+		w.Put(reconcilertest.PodsResource(), pod)
+		node := func(spec corev1.NodeSpec) {
+			w.Put(corev1.SchemeGroupVersion.WithResource("nodes"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: spec})
+		}
+		check := func(when, by string) {
+			t.Helper()
+			if p := w.Look().Observed.Pod("orders-0"); p.DrainedBy != by || (p.Drained == "n1") != (by != "") {
+				t.Errorf("%s: %q, because it %q; want %q", when, p.Drained, p.DrainedBy, by)
+			}
+		}
+		node(corev1.NodeSpec{Unschedulable: true})
+		check("three members", "")
+		w.Wish.Spec.Replicas, w.Wish.Spec.Upgrade.MaxSurge = 1, 1
+		synctest.Wait() // the caches see the node of the pod
+		check("one member", "is cordoned")
+		w.Wish.Spec.PodTemplate.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		check("one that tolerates that", "")
+		w.Wish.Spec.PodTemplate.Spec.Tolerations = nil
+		node(corev1.NodeSpec{})
+		check("a node like any other", "")
+		node(corev1.NodeSpec{Unschedulable: true})
+		w.Wish.Spec.Upgrade.MaxSurge = 0
+		check("without the field", "")
+		w.Wish.Spec.Upgrade.MaxSurge = 1
+		w.API.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("no"))
+		})
+		check("nodes that may not be read", "")
 	})
 }

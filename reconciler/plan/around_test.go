@@ -144,7 +144,8 @@ func beginsSomething(w *world, s sight, a action.Action) bool {
 		return w.record.replacing == 0 && !a.Replace
 	case action.BeginLeave:
 		i := ordinal8(a.Member)
-		return a.Replace && w.misplaced(i) && !w.lost(i) && !s.second.lost(i) && !w.corrupt && !s.second.corrupt
+		second := w.surges() && w.record.members[1] != 0 // a surge that has begun is brought to its end
+		return a.Replace && !second && w.misplaced(i) && !w.lost(i) && !s.second.lost(i) && !w.corrupt && !s.second.corrupt
 	}
 	return false
 }

@@ -17,6 +17,7 @@ import (
 //	never waits                because
 //	a roll that has begun      half of it is worse than either end
 //	a repair, a fixed member   they make the cluster safer
+//	a surge with two voters    each of them is needed until one has left
 //
 // A cluster that is broken, and to which quorate does nothing, keeps its place for a while, so
 // that nothing begins beside it, and not for ever.

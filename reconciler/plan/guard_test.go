@@ -110,6 +110,9 @@ func (w *world) lookAtTrouble(i int8, out *state.Pod) {
 	if c.shut && w.ready(i) {
 		out.Shut, out.ShutBy = "n1", "is cordoned"
 	}
+	if c.shut && i == 0 && w.surges() {
+		out.Drained, out.DrainedBy = "n1", "is cordoned"
+	}
 	switch {
 	case p.state == podDown && variants[p.template].dies:
 		out.Trouble = "Error, exit code 2"

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
@@ -54,7 +55,7 @@ func judgeBeginJoin(w *world, s sight, a action.BeginJoin) string {
 	case w.claims[i].data != 0 && !w.claims[i].terminating && (w.claims[i].held != 0 || w.record.retired[i] == 0):
 		// What was never seen the guard looks at.
 		return fmt.Sprintf("I5: member %d is to join on a volume that is not empty", i)
-	case i >= w.ask.replicas:
+	case i >= w.ask.replicas && (i != 1 || !w.surges()):
 		return "I25: a member is to join that Git does not want"
 	case a.Replace:
 		return "" // a place that is empty does not wait until all is well
@@ -118,6 +119,8 @@ func judgeVictim(w *world, s sight, i int8, id string) string {
 		return fmt.Sprintf("I20: member %d is to go under an ID that is not its own", i)
 	}
 	switch wanted := i < w.ask.replicas; {
+	case i == 0 && w.surges() && w.record.members[1] != 0 && !w.lost(i):
+		return cmp.Or(judgeAllWell(w, s, most), judgeSecond(w, s))
 	case w.misplaced(i) && wanted && !w.lost(i):
 		return judgeAllWell(w, s, most)
 	case wanted && !w.lost(i) && !s.second.lost(i) && !s.second.away(i):
@@ -225,7 +228,7 @@ func judgeVolume(w *world, a action.DeleteVolume) string {
 		return fmt.Sprintf("I6: deletes the volume of member %d before it has left", i)
 	case w.record.retired[i] == 0:
 		return fmt.Sprintf("I7: deletes a volume of member %d that is unknown", i)
-	case i >= w.ask.replicas && !w.ask.sweep:
+	case i >= w.ask.replicas && !w.ask.sweep && (i != 1 || !w.surges()):
 		return fmt.Sprintf("I6: deletes the volume of member %d, which is to be kept", i)
 	}
 	return ""

@@ -132,8 +132,10 @@ func disturbs(w *world, s sight, a action.Action) bool {
 		return w.pods[a.Ordinal].state == podUp && s.second.runs(int8(a.Ordinal))
 	case action.StartRoll:
 		return w.set.replicas > 0 && templates[w.set.template] != a.Template && w.allReady() && s.second.allReady()
+	case action.BeginJoin:
+		return w.surges() && ordinal8(a.Member) == 1 && w.misplaced(0) && !w.claims[0].shut && !s.caches.claims[0].shut && s.caches.misplaced(0)
 	case action.BeginLeave:
-		return a.Replace && w.misplaced(ordinal8(a.Member)) && !w.lost(ordinal8(a.Member)) && !s.second.lost(ordinal8(a.Member))
+		return a.Replace && (!w.surges() || w.record.members[1] == 0) && w.misplaced(ordinal8(a.Member)) && !w.lost(ordinal8(a.Member)) && !s.second.lost(ordinal8(a.Member))
 	}
 	return false
 }

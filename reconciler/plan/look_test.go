@@ -126,6 +126,9 @@ func (w *world) desired() state.Desired {
 		d.Spec.Upgrade.Backup = schema.BackupSkip
 	}
 	d.Spec.Upgrade.Soak = seconds(int32(w.ask.soak))
+	if w.ask.surge {
+		d.Spec.Upgrade.MaxSurge = 1
+	}
 	if w.ask.broken {
 		d.Problems = []string{"orders.yaml:3: spec.version: not a version"}
 	}

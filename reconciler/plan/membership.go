@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/stalled"
+	"github.com/quorate/quorate/reconciler/plan/surge"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
@@ -58,7 +60,7 @@ func leave(s *situation.Situation, l state.Leaving) verdict.Verdict {
 	if m == nil {
 		return verdict.Do(action.EndLeave{Member: l.Member, ID: l.ID, Replace: l.Replace}, "the member list no longer has it")
 	}
-	if s.StillWanted(l) {
+	if s.StillWanted(l) || surge.Cancelled(s.Desired, s.Observed, l) {
 		return verdict.Do(action.CancelLeave{Member: l.Member, ID: l.ID}, "Git wants it to be a member, and its data is there")
 	}
 	// One that is removed because it was taken for lost, and that Git wants.
@@ -77,6 +79,9 @@ func leave(s *situation.Situation, l state.Leaving) verdict.Verdict {
 		return v
 	}
 	if v := unserving(s, situation.Loss{Member: l.Member, Why: l.Why, Serving: !forLost}); !v.Silent() {
+		return v
+	}
+	if v := clientsLeave(s, l); !v.Silent() {
 		return v
 	}
 	if v := seenTwice(s, l.Member); !v.Silent() {
@@ -182,7 +187,7 @@ func catchUp(s *situation.Situation, j state.Joining, m state.Member) verdict.Ve
 		}
 	}
 	if problem.None() {
-		problem.Text = s.Electable()
+		problem.Text = cmp.Or(s.Electable(), provesItself(s, j))
 	}
 	if problem.None() {
 		return verdict.Do(action.PromoteMember{Member: j.Member, ID: j.ID}, "it has caught up with the leader")
@@ -274,7 +279,7 @@ func rejoin(s *situation.Situation, member, reason string, replace bool) verdict
 			return verdict.Verdict{Hold: &decision.Hold{
 				Kind: decision.Stopped, Member: member, Since: f.At, Again: min(left, verdict.Rarely),
 				Message: fmt.Sprintf("%s could not join, %s in a row; the next try is %s after the last", member, state.Plural(times, "time"), pause),
-				Do:      "check its pod and its node meanwhile",
+				Do:      "check its pod and its node meanwhile; where it cannot start with what Git asks for, revert the commit",
 			}}
 		}
 	}

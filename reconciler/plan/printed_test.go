@@ -96,6 +96,7 @@ func (p *printer) desired() {
 	p.setting("replicas", fmt.Sprint(d.Spec.Replicas))
 	p.setting("image", d.Spec.Image.Repository)
 	p.setting("path", string(d.Spec.Upgrade.Path))
+	p.setting("max-surge", iff(d.Spec.Upgrade.MaxSurge > 0, "1"))
 	p.setting("stops", stopsText(d.Waypoints))
 	p.setting("repair", string(d.Spec.Repair.Mode))
 	p.setting("storage", strings.TrimSpace(d.Spec.Storage.Size.String()+" "+state.StorageClass(d.Spec.Storage)))
@@ -275,14 +276,14 @@ func (p *printer) pods() {
 		return
 	}
 	p.section("pods")
-	p.row("name", "template", "version", "ready", "since", "runs", "created", "damaged", "terminating", "going", "finalizers", "ran", "crashed", "unpulled", "damage", "node-gone", "shut", "barred", "trouble")
+	p.row("name", "template", "version", "ready", "since", "runs", "created", "damaged", "terminating", "going", "finalizers", "ran", "crashed", "unpulled", "damage", "node-gone", "shut", "drained", "barred", "trouble")
 	for _, pod := range p.o.Pods {
 		damaged := pod.DamageSince
 		if pod.NodeGone {
 			damaged = pod.NodeGoneSince
 		}
 		p.row(pod.Name, pod.Template, pod.Version, yes(pod.Ready), p.age(pod.ReadySince), iff(!pod.RunsSince.IsZero(), p.age(pod.RunsSince)), p.age(pod.Created), iff(!damaged.IsZero(), p.age(damaged)),
-			yes(pod.Terminating), iff(!pod.GoingSince.IsZero(), p.age(pod.GoingSince)), pod.Finalizers, yes(pod.Ran), yes(pod.Crashed), yes(pod.Unpulled), pod.Damage, yes(pod.NodeGone), pod.Shut, yes(pod.Barred), pod.Trouble)
+			yes(pod.Terminating), iff(!pod.GoingSince.IsZero(), p.age(pod.GoingSince)), pod.Finalizers, yes(pod.Ran), yes(pod.Crashed), yes(pod.Unpulled), pod.Damage, yes(pod.NodeGone), pod.Shut, pod.Drained, yes(pod.Barred), pod.Trouble)
 	}
 }
 

@@ -258,6 +258,10 @@ func alignPartition(s *situation.Situation, ordinal int32) verdict.Verdict {
 		return verdict.Do(action.ResizeSet{SetUID: set.UID, From: set.Replicas, To: set.Replicas, Partition: set.Replicas},
 			"Git no longer wants the template that the new member would get; it comes as what the others were")
 	}
+	if s.Surging() && s.Started() && ordinal < s.Observed.Set.Partition {
+		return verdict.Do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: s.Observed.Set.Replicas, Partition: ordinal},
+			"no member is there, and the next one comes as Git wants it")
+	}
 	if ordinal >= s.Observed.Set.Partition || version == "" || !state.Older(state.Minor(s.Observed.Set.CurrentVersion), state.Minor(version)) {
 		return verdict.Pass()
 	}

@@ -22,8 +22,8 @@ func start(s *situation.Situation) verdict.Verdict {
 	if v := agreed(s); !v.Silent() {
 		return v
 	}
-	if v := volumes.Places(s, s.Outdated()...); !v.Silent() {
-		return v
+	if v := volumes.Places(s, s.Outdated()...); !v.Silent() && !s.Surging() {
+		return v // by way of a second member it may come to any node
 	}
 	if s.Waypoint().Flush {
 		return verdict.Do(action.NewStartRoll(s), logs.Reason(s))

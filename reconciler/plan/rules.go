@@ -69,6 +69,7 @@ type rule struct {
 //	flush         no log holds what the next minor cannot read                                 I14
 //	downgrade     etcd's downgrade API is called before an older minor starts                  I14
 //	start         the new template, touching no pod                                            I25
+//	surge         the only member is replaced by way of a second one                           I1 I16 I19
 //	soak          the last restarted member has been ready for a while                         I16
 //	leader        leadership leaves before its member stops                                    I20
 //	compare       all members hold the same data before the first of them stops                I15
@@ -132,6 +133,7 @@ func table() []rule {
 		{"flush", logs.Flush},
 		{"downgrade", downgrade},
 		{"start", start},
+		{"surge", surges},
 		{"soak", soak},
 		{"leader", leader},
 		{"compare", compare},

@@ -131,7 +131,7 @@ func vocabulary() map[string]string {
 		"desired": "version template spec replicas soak mode backup backup-url problems window state quota " +
 			"repair repair-after removed-volumes deletion-volumes deletion-backup storage class-change defragmentation " +
 			"owner take-over wave recovery image rotate tls " +
-			"path stops restore chosen unclear none auth",
+			"path stops max-surge restore chosen unclear none auth",
 		"auth": "has enabled no-secret no-access problem",
 		"record": "cluster members applied backup roll-backup problem " +
 			"joining leaving replacing retired failed hibernated deleted founders " +
@@ -141,7 +141,7 @@ func vocabulary() map[string]string {
 		"fleet":        "limit state name wave since broken why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds keeps size capacity class terminating bound growing rigid trouble created going finalizers",
 		"set":     "template current replicas partition settled immutable claims terminating going finalizers scaled-by status changed refused refused-pods refused-last",
-		"pods":    "name template version ready since runs created damaged terminating going lost-node finalizers ran crashed unpulled damage node-gone node-silent unclaimed shut barred unreported down trouble",
+		"pods":    "name template version ready since runs created damaged terminating going lost-node finalizers ran crashed unpulled damage node-gone node-silent unclaimed shut drained barred unreported down trouble",
 		"restore": "state detail job",
 		"members": look, "before": look, "plan": "",
 	}
@@ -227,6 +227,7 @@ func (a archive) desired(t *testing.T) state.Desired {
 	}
 	d.Spec.Upgrade.Backup = schema.BackupPolicy(cmp.Or(s["backup"], string(schema.BackupRequired)))
 	d.Spec.Upgrade.Soak = seconds(number[int32](t, s, "soak", 0))
+	d.Spec.Upgrade.MaxSurge = number[int32](t, s, "max-surge", 0)
 	d.Spec.State = schema.State(s["state"])
 	// A schedule of five fields and its zone.
 	if last := strings.LastIndex(s["defragmentation"], " "); last > 0 {
@@ -481,6 +482,7 @@ func podOf(t *testing.T, r row) state.Pod {
 		Created: ago(t, cmp.Or(r["created"], r["since"])), ReadySince: ago(t, r["since"]), RunsSince: told(t, r["runs"]), Ran: r["ready"] == "yes" || r["ran"] == "yes",
 		Barred: r["barred"] == "yes", Reported: r["ready"] != "yes" && r["unreported"] != "yes", DownSince: told(t, r["down"]),
 		Crashed: r["crashed"] == "yes", Unpulled: r["unpulled"] == "yes", Shut: r["shut"], ShutBy: iff(r["shut"] != "", "is cordoned"),
+		Drained: r["drained"], DrainedBy: iff(r["drained"] != "", "is cordoned"),
 	}
 	pod.GoingSince, pod.LostNode, pod.Finalizers = told(t, r["going"]), r["lost-node"], r["finalizers"]
 	since := ago(t, cmp.Or(r["damaged"], r["since"]))

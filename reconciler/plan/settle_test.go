@@ -190,6 +190,8 @@ func (w *world) sound() bool {
 	switch {
 	case w.foreign, w.record.owner.who == 2, w.record.lost, w.olderRecord(), w.strayDowngrade(), w.alarm && !w.shrinkable(), w.corrupt, w.tampered, !w.sensible():
 		return false
+	case w.surges() && !starts(w.ask.variant):
+		return false // the second member is tried again and again, and the first one serves
 	case !w.set.there && w.record.vague && w.record.settings == 0:
 		return false // its members are unknown
 	case w.record.hibernated && !w.record.deleted && w.ask.state == askDeleted && w.ask.wipe:

@@ -114,6 +114,7 @@ func advices() []advice {
 			revert,
 			{name: "delete the claim and the pod", take: func(w *world, h *decision.Hold) { w.deleteClaim(ordinalOf(h)) }, loses: true},
 		}},
+		{rules: "surge repair", says: "check its pod and its node meanwhile", seldom: true, ways: []exit{check, starts, revert, admit}},
 		{rules: "volumes", says: "raise spec.replicas to 3 first", seldom: true, ways: []exit{git("raise spec.replicas to 3", func(a *ask) { a.replicas = 3 })}},
 		{rules: "volumes", says: "set spec.storage.size back", seldom: true, ways: []exit{
 			{name: "set spec.storage.size back", take: func(w *world, _ *decision.Hold) { w.ask.large = w.set.large }},

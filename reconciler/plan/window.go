@@ -5,6 +5,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/surge"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 )
 
@@ -16,6 +17,8 @@ import (
 //	what is above in the table        a member that restarts is seen back to its end
 //	a member that a roll has broken   bringing it back makes the cluster safer
 //	a larger quota under NOSPACE      the cluster takes no writes until it has it
+//	a surge with two voters           each of them is needed until one has left
+//	a surge that empties a node       a person waits for that, and no client does
 //	deletion                          the cluster is to serve no longer
 //	the first backup of an upgrade    a store that refuses it is found by day
 //	end, applied                      they cause no disruption
@@ -23,7 +26,7 @@ import (
 // The backup that the upgrade rests on is younger than that first one: it is
 // taken when the window has opened.
 func window(s *situation.Situation) verdict.Verdict {
-	if !s.Disturbs() || s.MendedByRoll() != nil || s.FirstBackup() || s.EndsNoSpace() {
+	if !s.Disturbs() && (!s.Surging() || surge.Drains(s.Desired, s.Observed)) || surge.Begun(s.Git.Spec, s.Observed.Record) || s.MendedByRoll() != nil || s.FirstBackup() || s.EndsNoSpace() {
 		return verdict.Pass()
 	}
 	opens, problem := s.NextOpening()

@@ -74,6 +74,8 @@ type ask struct {
 	// frozen: it asks for a change that has no safe way.
 	frozen bool
 	repair repairMode
+	// surge: an only member is replaced by way of a second one.
+	surge bool
 	// large: volumes of twice the size. fast: of another class, by replacing members.
 	large, fast bool
 }

@@ -481,6 +481,10 @@ type Pod struct {
 	// cluster, and ShutBy why: what is stopped there does not come back. Both are "" where
 	// that is not so, and of a pod that no roll is about to stop.
 	Shut, ShutBy string
+	// Drained is the node on which it runs, where that takes no new pod of the cluster, and
+	// DrainedBy why. It is read of an only member that may be replaced by way of a second
+	// one, and "" of any other.
+	Drained, DrainedBy string
 	// Unclaimed says that the volume claim that it mounts does not exist any more: its
 	// volume goes when it stops.
 	Unclaimed bool

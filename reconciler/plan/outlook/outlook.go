@@ -143,7 +143,7 @@ func Unlist(s *situation.Situation, id string) {
 // recreated is the pod that the StatefulSet makes for an ordinal now.
 func recreated(s *situation.Situation, ordinal int32) state.Pod {
 	p := state.Pod{
-		Name: naming.Member(s.Desired.Name, ordinal), Ordinal: ordinal, Created: s.Now, ReadySince: s.Now,
+		Name: naming.Member(s.Desired.Name, ordinal), Ordinal: ordinal, Created: s.Now, ReadySince: s.Now, RunsSince: s.Now,
 		Template: s.Observed.Set.Template, Version: s.Observed.Set.Version,
 	}
 	if ordinal < s.Observed.Set.Partition {

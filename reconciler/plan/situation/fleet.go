@@ -3,6 +3,7 @@ package situation
 import (
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/surge"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -17,7 +18,7 @@ func Begins(d state.Desired, o state.Observed, now time.Time) bool {
 // others with volumes of another class.
 func (s *Situation) BeginsDisruption() bool {
 	r := s.Observed.Record
-	if !s.Formed() || s.Observed.Set == nil || r.Joining != nil || r.Leaving != nil || r.Replacing != "" {
+	if !s.Formed() || s.Observed.Set == nil || r.Joining != nil || r.Leaving != nil || r.Replacing != "" || surge.Begun(s.Git.Spec, r) {
 		return false
 	}
 	switch {

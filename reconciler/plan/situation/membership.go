@@ -138,13 +138,18 @@ func (s *Situation) LearnerProblem(j state.Joining, m state.Member) Remark {
 	return Remark{}
 }
 
-// JoinTime is how long a learner may take, by the data that it has to get.
+// JoinTime is how long a learner may take, by the data that it has to get, and where it has to
+// prove itself by the time for that.
 func (s *Situation) JoinTime() time.Duration {
 	largest := int64(0)
 	for _, m := range s.Observed.Round().Members {
 		largest = max(largest, m.DBSize)
 	}
-	return joinTime + (time.Duration(largest>>20) * joinTimePerGiB >> 10).Round(time.Second)
+	most := joinTime + (time.Duration(largest>>20) * joinTimePerGiB >> 10).Round(time.Second)
+	if s.Surging() {
+		most += s.SoakTime(state.Pod{})
+	}
+	return most
 }
 
 // JoinsAsBefore reports whether a new member comes as what the others were before a

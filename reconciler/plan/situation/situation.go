@@ -17,8 +17,8 @@ import (
 // Situation is the input of the rules, with the questions that several of them
 // ask answered in one place.
 //
-// git is what Git says. d is the same with the version and the template of the
-// stop that is due: what the rules work towards. See aim.
+// Git is what Git says. Desired is the same with the version, the template and the members
+// of the stop that is due: what the rules work towards. See Aim.
 type Situation struct {
 	Git       state.Desired
 	Desired   state.Desired

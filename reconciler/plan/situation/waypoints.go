@@ -3,6 +3,7 @@ package situation
 import (
 	"slices"
 
+	"github.com/quorate/quorate/reconciler/plan/surge"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
@@ -157,8 +158,8 @@ func (s *Situation) newestOf(minor string) string {
 	return newest.String()
 }
 
-// Aim makes the stop that is due what the rules work towards. So one roll has the
-// same rules whether it is the whole way or a part of it.
+// Aim makes the stop that is due what the rules work towards, and the number of members that
+// it takes. So one roll has the same rules whether it is the whole way or a part of it.
 func (s *Situation) Aim() {
 	s.Desired, s.Waypoints = s.Git, nil
 	if len(s.Git.Problems) > 0 {
@@ -169,7 +170,13 @@ func (s *Situation) Aim() {
 		s.Waypoints[i].Template = s.Git.TemplateOf(s.Waypoints[i])
 	}
 	s.Desired.Spec.Version, s.Desired.Template = s.Waypoints[0].Version, s.Waypoints[0].Template
+	if surge.Due(s.Desired, s.Waypoint(), s.Observed) {
+		s.Desired.Spec.Replicas = surge.Members
+	}
 }
+
+// Surging reports whether the rules work towards a second member, see package surge.
+func (s *Situation) Surging() bool { return s.Desired.Spec.Replicas != s.Git.Spec.Replicas }
 
 // Waypoint is the stop that is due.
 func (s *Situation) Waypoint() state.Waypoint {
