@@ -139,6 +139,9 @@ func waitingCases() []awaitedCase {
 	soaking := with(rolling, rolled(newVersion, 2), func(s *situation.Situation) { s.Desired.Spec.Upgrade.Soak, podAt(s, 2).ReadySince = seconds(10), noon })
 	return []awaitedCase{
 		{ownership, with(unknown, allGoing), time.Hour},
+		{eval: membership, change: with(gone(2), surging, commit(newVersion), begun, rolled(newVersion, 1), leads(1), func(s *situation.Situation) {
+			s.Observed.Record.Leaving = &state.Leaving{Member: "orders-0", ID: "m0", Replace: true, Serving: true, Since: noon}
+		})},
 		{ownership, with(goingClaim(""), unmade, func(s *situation.Situation) { s.Observed.Pods = nil }), time.Hour},
 		{eval: bootstrap, change: with(unformed, newPods(time.Minute, "not scheduled: no node"))},
 		{eval: bootstrap, change: unformed},
