@@ -25,7 +25,13 @@ type Lease struct {
 	// Instance is the value of --instance. Each instance has its own lease: the owner of
 	// a cluster is in the cluster's record.
 	Instance string
+	// Shards is how many parts several daemons divide the clusters into; one daemon acts with
+	// 1 or 0.
+	Shards int
 }
+
+// divided reports whether several daemons divide the clusters.
+func (l *Lease) divided() bool { return l.Elect && l.Shards > 1 }
 
 // name of the lease.
 func (l *Lease) name() string {
@@ -49,15 +55,20 @@ const (
 var (
 	// errLeaseLost ends the daemon; its successor continues from what it observes.
 	errLeaseLost = errors.New("the lease is lost: another quorate may be acting; this one exits, and waits for the lease when it is restarted")
+	// errNotGivenBack keeps client-go from giving a lease back.
+	errNotGivenBack = errors.New("the lease is left to expire: it is another's, or something is still done by it")
 	// errLeaseOld stops each change until the lease is renewed, or lost.
 	errLeaseOld = fmt.Errorf("the lease was not renewed for %s: another quorate may be acting, and this one changes nothing until it has renewed it", leaseRenew)
 )
 
 // claim is one daemon's claim to a lease.
 type claim struct {
-	lease   Lease
-	lock    *timedLock
-	log     *slog.Logger
+	lock *timedLock
+	log  *slog.Logger
+	// always is a claim without a lease.
+	always bool
+	// retry is the time between two tries to get the lease, and two renewals.
+	retry   time.Duration
 	phase   atomic.Int32
 	stopped atomic.Bool
 }
@@ -70,7 +81,14 @@ const (
 )
 
 func newClaim(lease Lease, kube kubernetes.Interface, log *slog.Logger) *claim {
-	return &claim{lease: lease, lock: &timedLock{Interface: lease.lock(kube)}, log: log}
+	c := claimTo(lease.lock(kube), log)
+	c.always = !lease.Elect
+	return c
+}
+
+// claimTo returns a claim to the lease of a lock.
+func claimTo(lock resourcelock.Interface, log *slog.Logger) *claim {
+	return &claim{lock: &timedLock{Interface: lock}, log: log, retry: leaseRetry}
 }
 
 // held returns an error unless this daemon may change something now. By the lease it may
@@ -78,7 +96,7 @@ func newClaim(lease Lease, kube kubernetes.Interface, log *slog.Logger) *claim {
 // for a process that was paused, and does not know yet that another has taken over.
 func (c *claim) held() error {
 	switch {
-	case !c.lease.Elect:
+	case c.always:
 		return nil
 	case c.phase.Load() != acting || c.stopped.Load():
 		return errLeaseLost
@@ -92,7 +110,7 @@ func (c *claim) held() error {
 // lease is given back only then, so that no successor begins beside an action that still
 // ends. run returns nil only if ctx ended.
 func (c *claim) run(ctx context.Context, act func(ctx context.Context) error) error {
-	if !c.lease.Elect {
+	if c.always {
 		return act(ctx)
 	}
 	electing, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -109,17 +127,22 @@ func (c *claim) run(ctx context.Context, act func(ctx context.Context) error) er
 	result := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: c.lock, ReleaseOnCancel: true, Name: "quorate",
-		LeaseDuration: leaseDuration, RenewDeadline: leaseRenew, RetryPeriod: leaseRetry,
+		LeaseDuration: leaseDuration, RenewDeadline: leaseRenew, RetryPeriod: c.retry,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
 				if !c.phase.CompareAndSwap(waiting, acting) {
+					c.lock.idle.Store(true)
 					return
 				}
-				defer end()
-				result <- c.act(ctx, leading, act)
+				err := c.act(ctx, leading, act)
+				c.lock.idle.Store(true)
+				result <- err
+				end()
 			},
 			OnStoppedLeading: func() { c.stopped.Store(true) },
-			OnNewLeader:      func(holder string) { c.log.Info("lease holder changed", "holder", holder) },
+			OnNewLeader: func(holder string) {
+				c.log.Info("lease holder changed", "lease", c.lock.Describe(), "holder", holder)
+			},
 		},
 	})
 	if err != nil {
@@ -144,18 +167,28 @@ func (c *claim) act(ctx, leading context.Context, act func(ctx context.Context) 
 	return act(leading)
 }
 
-// timedLock is a lock that knows when it was renewed.
+// timedLock is a lock that knows when it was renewed, and is given back only by the one that
+// holds it, with nothing under way.
 type timedLock struct {
 	resourcelock.Interface
 	renewed atomic.Pointer[time.Time]
 	// taken is called where another has the lock that was held.
 	taken func()
+	// kept is a lock that several hold together, and that is never given back.
+	kept bool
+	// idle reports that nothing is done by the lease any more.
+	idle atomic.Bool
+	// holder is who held it when it was last read or written.
+	holder string
 }
 
 // Get implements resourcelock.Interface. By itself the elector would try for leaseRenew to get
 // back what another has.
 func (l *timedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	r, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		l.holder = r.HolderIdentity
+	}
 	if err == nil && l.renewed.Load() != nil && r.HolderIdentity != "" && r.HolderIdentity != l.Identity() {
 		l.taken()
 	}
@@ -164,20 +197,31 @@ func (l *timedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 
 // Create implements resourcelock.Interface.
 func (l *timedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	return l.note(func() error { return l.Interface.Create(ctx, r) })
+	return l.note(r, func() error { return l.Interface.Create(ctx, r) })
 }
 
-// Update implements resourcelock.Interface.
+// Update implements resourcelock.Interface. client-go gives a lease back that it could not
+// renew in time, even where another holds it by then, and whatever is still done by it.
 func (l *timedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	return l.note(func() error { return l.Interface.Update(ctx, r) })
+	if r.HolderIdentity == "" && (l.kept || !l.idle.Load() || l.holder != l.Identity()) {
+		return errNotGivenBack
+	}
+	if l.kept && l.holder == l.Identity() {
+		// Others with the same name have renewed it since.
+		if is, _, err := l.Get(ctx); err != nil || is.HolderIdentity != l.Identity() {
+			return errors.Join(errLeaseLost, err)
+		}
+	}
+	return l.note(r, func() error { return l.Interface.Update(ctx, r) })
 }
 
 // note counts from before the request was sent: the others count from when they saw it,
 // which may be long before its answer arrives here.
-func (l *timedLock) note(write func() error) error {
+func (l *timedLock) note(r resourcelock.LeaderElectionRecord, write func() error) error {
 	sent := time.Now()
 	err := write()
 	if err == nil {
+		l.holder = r.HolderIdentity
 		l.renewed.Store(&sent)
 	}
 	return err
@@ -196,14 +240,23 @@ func (l *timedLock) age() time.Duration {
 
 // lock returns the Lease object. Its holder is the name of the pod, or else a unique one.
 func (l *Lease) lock(kube kubernetes.Interface) resourcelock.Interface {
-	identity := os.Getenv("POD_NAME")
-	if identity == "" {
-		host, _ := os.Hostname()
-		identity = host + "_" + string(uuid.NewUUID())
-	}
+	return l.lockOf(kube, l.name(), ownIdentity())
+}
+
+// lockOf returns another Lease object beside it, for a holder.
+func (l *Lease) lockOf(kube kubernetes.Interface, name, holder string) resourcelock.Interface {
 	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Name: l.name(), Namespace: l.Namespace},
+		LeaseMeta:  metav1.ObjectMeta{Name: name, Namespace: l.Namespace},
 		Client:     kube.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		LockConfig: resourcelock.ResourceLockConfig{Identity: holder},
 	}
+}
+
+// ownIdentity is the name of the pod, or else a unique one.
+func ownIdentity() string {
+	if pod := os.Getenv("POD_NAME"); pod != "" {
+		return pod
+	}
+	host, _ := os.Hostname()
+	return host + "_" + string(uuid.NewUUID())
 }

@@ -200,6 +200,96 @@ func TestDaemonThatFindsAnotherHolderEndsAtOnce(t *testing.T) {
 	})
 }
 
+// through returns a client whose requests are answered by api, once fail lets them pass: a
+// process that is cut off, or paused, while the others are not.
+func through(api *fake.Clientset, fail func(a clienttesting.Action) error) *fake.Clientset {
+	client := &fake.Clientset{}
+	client.AddReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if err := fail(a); err != nil {
+			return true, nil, err
+		}
+		o, err := api.Invokes(a, nil)
+		return true, o, err
+	})
+	return client
+}
+
+// holderOf returns who holds the lease.
+func holderOf(t *testing.T, api *fake.Clientset) string {
+	t.Helper()
+	lease, err := api.CoordinationV1().Leases("quorate-system").Get(t.Context(), "quorate", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// A daemon that was paused in the midst of a renewal until another has taken over leaves the
+// lease alone that is another's now: client-go would give it back, and a third one would act
+// beside the second.
+func TestLeaseOfAnotherIsNotGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, paused, late := fake.NewClientset(), atomic.Bool{}, 0
+		first := contend(t, through(api, func(a clienttesting.Action) error {
+			switch {
+			case a.GetVerb() == "update" && paused.Swap(false):
+				time.Sleep(2 * leaseDuration)
+				late = 1
+				return context.DeadlineExceeded
+			case late > 0: // what was to be read next is late as well
+				late--
+				return context.DeadlineExceeded
+			}
+			return nil
+		}), "quorate-a")
+		<-first.acts
+		second := contend(t, api, "quorate-b")
+		paused.Store(true)
+		held := <-second.acts
+		third := contend(t, api, "quorate-c")
+		if err := <-first.ended; !errors.Is(err, errLeaseLost) {
+			t.Errorf("the first ended with %v", err)
+		}
+		if holder := holderOf(t, api); holder != "quorate-b" {
+			t.Errorf("the second acts, and the lease is that of %q", holder)
+		}
+		time.Sleep(2 * leaseDuration)
+		if err := held(); err != nil || len(third.acts) > 0 {
+			t.Errorf("the second: %v; the third acts: %d", err, len(third.acts))
+		}
+		second.stop()
+		<-second.ended
+		<-third.acts
+		third.stop()
+		<-third.ended
+	})
+}
+
+// Nor is its own, while an action still ends by it: the others wait until it expires.
+func TestLostLeaseIsNotGivenBackBesideAnAction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, away := fake.NewClientset(), atomic.Bool{}
+		first := contendFor(t, through(api, func(a clienttesting.Action) error {
+			// At the moment at which the lease is given up, the API server is back.
+			update, is := a.(clienttesting.UpdateAction)
+			if is && away.Load() && *update.GetObject().(*coordinationv1.Lease).Spec.HolderIdentity != "" {
+				return errors.New("the API server is away")
+			}
+			return nil
+		}), "quorate-a", leaseDuration)
+		held := <-first.acts
+		away.Store(true)
+		for !errors.Is(held(), errLeaseLost) {
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		if holder := holderOf(t, api); holder != "quorate-a" || len(first.ended) > 0 {
+			t.Errorf("while the last action ends, the lease is that of %q", holder)
+		}
+		<-first.ended
+	})
+}
+
 func TestDaemonThatWaitsForItsTurnEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset()
