@@ -43,3 +43,10 @@ func (r *Reconciler) Queue() queue.Queue { return r.queue }
 func (r *Reconciler) PlanBy(planned, decide func(state.Desired, state.Observed, time.Time) decision.Plan) {
 	r.rules = rules{planned, decide}
 }
+
+// PassOver makes one pass over a key, as a worker does, and reports whether it is this
+// process's to make.
+func (r *Reconciler) PassOver(ctx context.Context, key string) (mine bool, err error) {
+	_, mine, err = handler{r}.Pass(ctx, key)
+	return mine, err
+}

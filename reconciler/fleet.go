@@ -57,18 +57,35 @@ func (r *Reconciler) decideFresh(ctx context.Context, v *observe.View) (p decisi
 
 // reserve lets one worker at a time begin to disrupt a cluster. While it is held,
 // the other workers' beginnings are on the API server or have not been decided
-// yet, so that a fresh read sees them all: two never take the last place.
-func (r *Reconciler) reserve(ctx context.Context, v *observe.View, action action.Action) (release func(), reserved bool) {
+// yet, so that a fresh read sees them all: two never take the last place. That holds for the
+// workers of other processes as well, where several divide the clusters.
+func (r *Reconciler) reserve(ctx context.Context, v *observe.View, action action.Action) (turn Turn, reserved bool, err error) {
 	if !r.takesPlace(v, action) {
-		return func() {}, false
+		return alone{}, false, nil
 	}
 	defer queue.Aside(ctx)()
 	select {
 	case r.disrupting <- struct{}{}:
-		return func() { <-r.disrupting }, true
 	case <-ctx.Done():
-		return func() {}, false
+		return nil, false, ctx.Err()
 	}
+	if turn, err = r.Options.Shards.Begin(ctx); err != nil {
+		<-r.disrupting
+		return nil, false, err
+	}
+	return reservation{turn, r.disrupting}, true, nil
+}
+
+// reservation is a turn among all processes, and among the workers of this one.
+type reservation struct {
+	Turn
+	disrupting chan struct{}
+}
+
+// End implements Turn.
+func (r reservation) End() {
+	r.Turn.End()
+	<-r.disrupting
 }
 
 // takesPlace reports whether the action may disrupt a cluster that is not disrupted

@@ -43,7 +43,7 @@ func (r *Reconciler) findOrphans() {
 			continue
 		}
 		key := cm.Namespace + "/" + cm.Labels[naming.LabelCluster]
-		if _, named := r.Get(key); named {
+		if _, named := r.Get(key); named || !r.Options.Shards.Mine(key) {
 			continue
 		}
 		if r.isOrphan(cm) {

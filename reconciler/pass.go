@@ -290,8 +290,11 @@ func (r *Reconciler) confirm(ctx context.Context, v *observe.View, p decision.Pl
 
 // execute decides again on fresh data, and acts.
 func (r *Reconciler) execute(ctx context.Context, v *observe.View, step decision.Step) error {
-	release, reserved := r.reserve(ctx, v, step.Action)
-	defer release()
+	turn, reserved, err := r.reserve(ctx, v, step.Action)
+	if err != nil {
+		return err
+	}
+	defer turn.End()
 	fresh, err := r.decideAgain(ctx, v, step.Action)
 	if err != nil {
 		return err
@@ -303,6 +306,9 @@ func (r *Reconciler) execute(ctx context.Context, v *observe.View, step decision
 		return err // before it is said that the step begins
 	}
 	r.Reporter.Starting(fresh, step)
+	if err := turn.Held(); err != nil {
+		return err
+	}
 	started, ended := time.Now(), r.Reporter.Metrics.Acting(fresh.Cluster, step.Action, r.now())
 	defer ended()
 	if err := r.Executor.Execute(ctx, fresh, step.Action); errors.Is(err, state.ErrChanged) {

@@ -32,6 +32,7 @@ import (
 	"github.com/quorate/quorate/reconciler/scheduler"
 	"github.com/quorate/quorate/reconciler/slots"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/reconciler/statuses"
 	"github.com/quorate/quorate/reconciler/stores"
 )
 
@@ -85,6 +86,8 @@ type Options struct {
 	// Notes writes what is for people only, the statuses of objects, so that no action waits for it:
 	// many change at once when a zone is down. Default: the client of everything else.
 	Notes kubernetes.Interface
+	// Shards says which clusters are this process's. Default: all are.
+	Shards Shards
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
@@ -117,6 +120,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Lease == nil {
 		o.Lease = func() error { return nil }
+	}
+	if o.Shards == nil {
+		o.Shards = undivided{}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -152,8 +158,12 @@ type Reconciler struct {
 	filled     atomic.Bool
 	// gitRead is true once Git has been read.
 	gitRead atomic.Bool
-	// seen counts what the watches have told.
-	seen atomic.Uint64
+	// seen counts what the watches have told, and taken the shards that were taken.
+	seen, taken atomic.Uint64
+	// told is one more than the revision of the statuses that are all written; 0 for none.
+	told atomic.Uint64
+	// mirror has what other processes tell of their clusters, where this one tells of all.
+	mirror *statuses.Mirror
 
 	mu      sync.Mutex
 	desired map[string]desired.Cluster
@@ -172,6 +182,7 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, copied *copies.Cache,
 	r := &Reconciler{
 		kube: kube, Options: o, cache: cache, copies: copied, desired: map[string]desired.Cluster{}, disrupting: make(chan struct{}, 1),
 		queue: queue.New(state.MinRequeue), rules: rules{plan.Make, plan.Decide},
+		mirror: &statuses.Mirror{Kube: kube, Namespaces: o.Namespaces, By: statuses.ByOf(o.Owner)},
 	}
 	fights := &drift.Fights{}
 	slots := slots.New(o.MaxBackups, o.BackupBandwidth)
@@ -184,12 +195,12 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, copied *copies.Cache,
 	}
 	r.Executor = &execute.Executor{
 		Kube: kube, Records: record.Store{Kube: kube}, Stores: all, Slots: slots, Jobs: running, Members: members, Fights: fights,
-		Lease: o.Lease, Now: o.Now, Options: execute.Options{GuardImage: o.Render.GuardImage, ClusterDomain: o.Render.ClusterDomain, BackupURL: o.BackupURL},
+		Lease: o.held, Now: o.Now, Options: execute.Options{GuardImage: o.Render.GuardImage, ClusterDomain: o.Render.ClusterDomain, BackupURL: o.BackupURL},
 	}
 	r.Reporter = &report.Reporter{Metrics: metrics, Log: log, Events: events, Subject: cache.Subject, Fights: fights, Now: o.Now}
 	r.Scheduler = scheduler.New(scheduler.Parts{
 		Kube: kube, Cache: cache, Observer: r.Observer, Clusters: r, Reporter: r.Reporter, Stores: all, Slots: slots, Jobs: running,
-		Members: members, Lease: o.Lease, Now: o.Now, Log: log,
+		Members: members, Enter: o.Shards.Enter, Mine: o.Shards.Mine, Lease: o.held, Now: o.Now, Log: log,
 		Options: scheduler.Options{Owner: o.Owner, Render: o.Render, BackupURL: o.BackupURL, Runner: o.BackupRunner, MaxDrills: o.MaxDrills, Resync: o.Resync},
 	})
 	metrics.Queue("clusters", r.queue.Len)
@@ -229,7 +240,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 	// Backups that run long leave workers for the others.
 	workers.Go(func() { r.Scheduler.Run(ctx, r.Options.MaxBackups+r.Options.Workers) })
 	workers.Go(func() { r.watchOrphans(ctx) })
-	workers.Go(func() { r.newStatusWriter().Run(ctx, r) })
+	workers.Go(func() { r.newStatusWriter().Run(ctx, r.Own()) })
 	<-ctx.Done()
 	r.shutDown()
 	workers.Wait()
@@ -253,7 +264,9 @@ func (r *Reconciler) shutDown() {
 // running: it is only no longer reconciled.
 func (r *Reconciler) SetDesired(clusters []desired.Cluster) {
 	for _, key := range r.replaceDesired(clusters) {
-		r.reportOrphan(key)
+		if r.Options.Shards.Mine(key) {
+			r.reportOrphan(key)
+		}
 	}
 	r.gitRead.Store(true)
 	r.findOrphans()
@@ -268,6 +281,9 @@ func (r *Reconciler) replaceDesired(clusters []desired.Cluster) (vanished []stri
 		c = c.Identified()
 		next[c.Key()] = c
 		old, known := r.desired[c.Key()]
+		if !r.Options.Shards.Mine(c.Key()) {
+			continue
+		}
 		if !known {
 			r.Reporter.Adopted(c)
 		}
@@ -325,6 +341,11 @@ func (h handler) Pass(ctx context.Context, key string) (time.Duration, bool, err
 	if !named {
 		return 0, false, nil
 	}
+	ctx, leave, mine := h.Options.Shards.Enter(ctx, key)
+	if !mine {
+		return 0, false, nil // Take adds it again
+	}
+	defer leave()
 	wait, err := h.Reconciler.Pass(ctx, c)
 	return wait, true, err
 }

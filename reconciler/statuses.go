@@ -8,7 +8,6 @@ import (
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/record"
-	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/statuses"
 	"github.com/quorate/quorate/schema"
 )
@@ -17,8 +16,9 @@ import (
 // it names no more, in a fixed order. whole is false until Git was read, and while some
 // object that it names was not reconciled yet: it is there, and its phase is unknown.
 func (r *Reconciler) Statuses() (list []schema.Status, whole bool) {
-	list, whole = r.Reporter.Board.All(r.named())
-	report.WithScheduled(list)
+	list, others, whole := r.own()
+	told, all := r.elsewhere(others)
+	list, whole = append(list, told...), whole && all
 	schema.SortStatuses(list)
 	return list, whole && r.gitRead.Load()
 }
@@ -64,19 +64,7 @@ func (r *Reconciler) isOurs(cm *corev1.ConfigMap) bool {
 
 // newStatusWriter writes statuses for people, as this quorate.
 func (r *Reconciler) newStatusWriter() *statuses.Writer {
-	return &statuses.Writer{Kube: r.Options.Notes, Namespaces: r.Options.Namespaces, By: statuses.ByOf(r.Options.Owner), Lease: r.Options.Lease, Now: r.now, Log: r.Reporter.Log}
-}
-
-// named is what is shown of the objects that Git names before the first pass.
-func (r *Reconciler) named() map[string]schema.Status {
-	all := map[string]schema.Status{}
-	for key, c := range r.Desired() {
-		all[key] = report.UnseenCluster(c)
-	}
-	for key, q := range r.Scheduler.Backups() {
-		all[key] = report.UnseenBackup(q)
-	}
-	return all
+	return &statuses.Writer{Kube: r.Options.Notes, Namespaces: r.Options.Namespaces, By: statuses.ByOf(r.Options.Owner), Lease: r.Options.Lease, Enter: r.Options.enter, Now: r.now, Log: r.Reporter.Log}
 }
 
 // planned tells what the plan of a cluster says.

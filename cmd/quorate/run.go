@@ -119,7 +119,7 @@ func (f *runFlags) run(ctx context.Context) error {
 	if f.interval < minInterval {
 		return fmt.Errorf("--interval is %s; give at least %s", f.interval, minInterval)
 	}
-	if err := errors.Join(f.kube.check(), checkPace(f.kube.options), checkLimits(f.mass)); err != nil {
+	if err := errors.Join(f.kube.check(), checkPace(f.kube.options), checkLimits(f.mass), checkShards(f.lease)); err != nil {
 		return err
 	}
 	clock := &daemon.ServerClock{}
@@ -213,6 +213,7 @@ func (f *runFlags) checkTransport() error {
 func (f *runFlags) addLease(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.lease.Elect, "leader-elect", true, "act only while holding a lease, so that two daemons never act at once")
 	cmd.Flags().StringVar(&f.lease.Namespace, "lease-namespace", ownNamespace(), "namespace of the lease")
+	cmd.Flags().IntVar(&f.lease.Shards, "shards", 1, "how many parts the clusters are divided into among all daemons that run with the same number, several for each daemon; with 1, one daemon reconciles all of them (docs/shards.md)")
 }
 
 // addPace adds the flags about how many clusters are looked at, and how often.
@@ -246,6 +247,20 @@ func checkPace(o reconciler.Options) error {
 func checkLimits(l follow.Limits) error {
 	if l.Clusters < 0 || l.Percent < 0 || l.Percent > 100 {
 		return fmt.Errorf("--max-changed-clusters is %d and --max-changed-percent %d: give 0 for no limit, or a number, which for the percentage is at most 100", l.Clusters, l.Percent)
+	}
+	return nil
+}
+
+// maxShards is how many leases are renewed every other second at most.
+const maxShards = 128
+
+// checkShards rejects a division that could not be kept.
+func checkShards(l daemon.Lease) error {
+	switch {
+	case l.Shards < 1 || l.Shards > maxShards:
+		return fmt.Errorf("--shards is %d: give 1, or up to %d, some four for each daemon", l.Shards, maxShards)
+	case l.Shards > 1 && !l.Elect:
+		return fmt.Errorf("--shards is %d with --leader-elect=false: leases say which daemon has which shard, leave one of the two out", l.Shards)
 	}
 	return nil
 }

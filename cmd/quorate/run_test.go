@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/daemon"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
@@ -31,6 +32,18 @@ func TestAnApprovalIsChecked(t *testing.T) {
 	for _, text := range []string{"main", "fedcba9", "HEAD..fedcba9876543210fedcba9876543210fedcba98"} {
 		if _, err := (&runFlags{approve: text}).approval(); err == nil || !strings.Contains(err.Error(), "--approve-commit: ") {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestTheNumberOfShardsIsChecked(t *testing.T) {
+	for l, want := range map[daemon.Lease]string{
+		{Elect: true, Shards: 1}: "", {Shards: 1}: "", {Elect: true, Shards: 12}: "", {Elect: true, Shards: maxShards}: "",
+		{Elect: true}: "--shards is 0", {Elect: true, Shards: -1}: "--shards is -1", {Elect: true, Shards: maxShards + 1}: "give 1, or up to 128",
+		{Shards: 2}: "--shards is 2 with --leader-elect=false",
+	} {
+		if err := checkShards(l); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: got %v, want %q", l, err, want)
 		}
 	}
 }

@@ -108,7 +108,7 @@ func (e snapshotter) noteAttempt(ctx context.Context, v *observe.View, url strin
 	if err != nil {
 		return err
 	}
-	if err := e.Lease(); err != nil {
+	if err := e.Lease(v.Cluster.Key()); err != nil {
 		return err
 	}
 	if rec.BackupBegun != "" {
@@ -119,7 +119,7 @@ func (e snapshotter) noteAttempt(ctx context.Context, v *observe.View, url strin
 		}
 		e.Stores.Discard(ctx, place, c.Spec.Backup.Destination.Credentials.SecretName, c.Key(), rec.BackupBegun)
 	}
-	if err := e.Lease(); err != nil { // that may have taken long
+	if err := e.Lease(v.Cluster.Key()); err != nil { // that may have taken long
 		return err
 	}
 	return e.note(ctx, v, func(rec *record.Record) { rec.BackupBegun = url })

@@ -13,7 +13,7 @@ import (
 // Execute executes one action. Each method is idempotent: that something is already
 // so counts as done. A kind of action that is missing here is found by the linter.
 func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Action) error {
-	if err := e.Lease(); err != nil {
+	if err := e.Lease(v.Cluster.Key()); err != nil {
 		return err
 	}
 	switch a := act.(type) {

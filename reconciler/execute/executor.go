@@ -21,8 +21,9 @@ type Executor struct {
 	Jobs    jobs.Client
 	Members Members
 	// Fights is told what the API server makes of what is applied.
-	Fights  *drift.Fights
-	Lease   func() error
+	Fights *drift.Fights
+	// Lease returns an error unless something of the cluster, by namespace/name, may be changed.
+	Lease   func(cluster string) error
 	Now     func() time.Time
 	Options Options
 }

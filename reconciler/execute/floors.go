@@ -20,7 +20,7 @@ func KeepFloors(ctx context.Context, e *Executor, v *observe.View) error {
 	if v.Record == nil || v.Desired.Spec.Mode == schema.ModeObserve || !v.Record.FloorsDue(v.Observed.Round(), e.Now()) {
 		return nil
 	}
-	if err := e.Lease(); err != nil {
+	if err := e.Lease(v.Cluster.Key()); err != nil {
 		return err
 	}
 	if err := noteFloors(ctx, e, v); err != nil {

@@ -78,7 +78,7 @@ func (e *Executor) KeepOffered(ctx context.Context, v *observe.View) error {
 		return nil
 	}
 	g, c := *v.Record.Recovering, v.Cluster.Metadata
-	return e.Stores.KeepOffered(ctx, c.Namespace, jobs.RestoreName(c.Name, g), e.Now(), e.Lease, func() error {
+	return e.Stores.KeepOffered(ctx, c.Namespace, jobs.RestoreName(c.Name, g), e.Now(), func() error { return e.Lease(v.Cluster.Key()) }, func() error {
 		if _, err := e.offerBackup(ctx, v, g, true); err != nil {
 			return fmt.Errorf("sign the URL of the backup again for the restore that is under way: %w", err)
 		}

@@ -149,6 +149,11 @@ func UnseenCluster(c desired.Cluster) schema.Status { return unseen(schema.KindC
 // UnseenBackup is what is shown of a backup or schedule before the first pass.
 func UnseenBackup(q desired.Backup) schema.Status { return unseen(q.Kind(), q.Metadata) }
 
+// UnseenRestore is what is shown of the restore that makes a cluster before the first pass.
+func UnseenRestore(c desired.Cluster) schema.Status {
+	return unseen(schema.KindRestore, schema.Metadata{Namespace: c.Metadata.Namespace, Name: c.Restore.Name})
+}
+
 func unseen(kind string, m schema.Metadata) schema.Status {
 	return schema.NewStatus(kind, m.Namespace, m.Name, schema.PhaseUnknown, "NotLookedAt", "not reconciled yet")
 }

@@ -211,7 +211,7 @@ func (s driller) makeDrill(ctx context.Context, q desired.Backup, k *kept) error
 			return fmt.Errorf("read the StatefulSet of %s: %w", q.ClusterName(), err)
 		}
 	}
-	if err := s.Lease(); err != nil {
+	if err := s.Lease(q.ClusterName()); err != nil {
 		return err
 	}
 	to := s.effective(q)
@@ -235,7 +235,7 @@ func (s driller) offerDrill(ctx context.Context, q desired.Backup, k *kept, stor
 // succeed, the drill itself says what became of it.
 func (s driller) keepOffered(ctx context.Context, q desired.Backup, k *kept) error {
 	d := k.record.Drill
-	return s.Stores.KeepOffered(ctx, q.Metadata.Namespace, d.Job, s.Now(), s.Lease, func() error {
+	return s.Stores.KeepOffered(ctx, q.Metadata.Namespace, d.Job, s.Now(), func() error { return s.Lease(q.ClusterName()) }, func() error {
 		store, objectURL, _, err := s.backupOf(ctx, q, d)
 		if err == nil {
 			_, err = s.offerDrill(ctx, q, k, store, stores.Offered{ObjectURL: objectURL})

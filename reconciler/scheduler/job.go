@@ -85,11 +85,11 @@ func (s *Scheduler) pollJob(ctx context.Context, q desired.Backup, k *kept) (tim
 	switch {
 	case under && since > jobStarts && !jobs.Started(pods):
 		said = fmt.Sprintf("its Job did not start within %s: %s", jobStarts, cmp.Or(said, "its pod waits for a node"))
-		if err := s.removeJob(ctx, of, name); err != nil {
+		if err := s.removeJob(ctx, q, of, name); err != nil {
 			return 0, err
 		}
 	case under && !s.namesPlace(q, *k.record.Begun): // what it has stored is settled when its pod is gone
-		return pollJobEvery, s.removeJob(ctx, of, name)
+		return pollJobEvery, s.removeJob(ctx, q, of, name)
 	case under:
 		if said != "" {
 			return s.waitsFor(q, "Job "+name+": "+said, pollJobEvery)
@@ -117,7 +117,7 @@ func (s *Scheduler) signWritten(ctx context.Context, q desired.Backup, k *kept, 
 	}
 	if digest == "" {
 		err = errors.New("its Job did not say which manifest it has written")
-	} else if err = s.Lease(); err == nil {
+	} else if err = s.Lease(q.ClusterName()); err == nil {
 		err = s.Stores.SignWritten(ctx, q.Metadata.Namespace, s.effective(q).Credentials.SecretName, k.record.Begun.URL, digest)
 	}
 	if err != nil && ctx.Err() == nil {
@@ -127,8 +127,8 @@ func (s *Scheduler) signWritten(ctx context.Context, q desired.Backup, k *kept, 
 }
 
 // removeJob removes a Job that has not ended.
-func (s *Scheduler) removeJob(ctx context.Context, of jobs.Of, name string) error {
-	if err := s.Lease(); err != nil {
+func (s *Scheduler) removeJob(ctx context.Context, q desired.Backup, of jobs.Of, name string) error {
+	if err := s.Lease(q.ClusterName()); err != nil {
 		return err
 	}
 	return s.Jobs.Remove(ctx, of, name)

@@ -251,7 +251,7 @@ func (s *Scheduler) readRequest(ctx context.Context, q desired.Backup) (*kept, e
 // writeRequest writes the record, and fails with state.ErrChanged when it was
 // written since it was read.
 func (s *Scheduler) writeRequest(ctx context.Context, q desired.Backup, k *kept) error {
-	if err := s.Lease(); err != nil {
+	if err := s.Lease(q.ClusterName()); err != nil {
 		return err
 	}
 	// Strings, numbers and times of this package's making always encode.

@@ -101,7 +101,7 @@ func (s *Scheduler) remove(ctx context.Context, q desired.Backup, k *kept, store
 			log.Info("backup kept")
 			continue
 		}
-		if err := s.Lease(); err != nil {
+		if err := s.Lease(q.ClusterName()); err != nil {
 			return done, err
 		}
 		if !k.record.refusedBefore(v.URL) {

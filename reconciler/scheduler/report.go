@@ -80,7 +80,6 @@ func (s *Scheduler) forgetRequest(q desired.Backup) {
 	s.Reporter.Said.Forget(q.Key())
 	s.Reporter.Board.Forget(q.Key())
 	s.Reporter.Metrics.Backups.Forget(q)
-	s.Log.Info("backup is not in Git any more", "request", q.Key(), "cluster", q.ClusterName())
 }
 
 // overdueEvery is the time between two looks at what is overdue.
@@ -108,7 +107,7 @@ func (s *Scheduler) tellOverdue() {
 	defer s.telling.Unlock()
 	for key, rec := range s.told {
 		q, named := s.get(key)
-		if !named || q.Schedule == nil {
+		if !named || q.Schedule == nil || !s.Mine(q.ClusterName()) {
 			delete(s.told, key)
 			continue
 		}

@@ -54,10 +54,16 @@ type Parts struct {
 	Slots    *slots.Slots
 	Jobs     jobs.Client
 	Members  Members
-	Lease    func() error
-	Now      func() time.Time
-	Log      *slog.Logger
-	Options  Options
+	// Enter begins work on a cluster, by namespace/name, or what stands for it in
+	// desired.Backup.ClusterName; mine is false where another process does that.
+	Enter func(ctx context.Context, cluster string) (entered context.Context, leave func(), mine bool)
+	// Mine reports whether Enter would let in.
+	Mine func(cluster string) bool
+	// Lease returns an error unless something of the cluster may be changed.
+	Lease   func(cluster string) error
+	Now     func() time.Time
+	Log     *slog.Logger
+	Options Options
 }
 
 // Scheduler takes the backups that Git asks for.
@@ -116,6 +122,11 @@ func (h handler) Pass(ctx context.Context, key string) (time.Duration, bool, err
 	if !named {
 		return 0, false, nil
 	}
+	ctx, leave, mine := h.Enter(ctx, q.ClusterName())
+	if !mine {
+		return 0, false, nil // Take adds it again
+	}
+	defer leave()
 	wait, err := h.Scheduler.Pass(ctx, q)
 	return wait, true, err
 }
@@ -188,16 +199,39 @@ func (s *Scheduler) SetDesired(list []desired.Backup) {
 	for key, old := range s.desired {
 		request, named := next[key]
 		switch {
-		case !named:
+		case !named && s.Mine(old.ClusterName()):
+			s.forgetRequest(old)
+			s.Log.Info("backup is not in Git any more", "request", old.Key(), "cluster", old.ClusterName())
+		case !named, !s.Mine(request.ClusterName()):
 			s.forgetRequest(old)
 		case request.Spec.Source.ClusterName != old.Spec.Source.ClusterName:
 			s.Reporter.Metrics.Backups.Forget(old) // its series have the name of another cluster
 		}
 	}
 	for _, request := range list {
-		s.Reporter.Metrics.Backups.Begin(request)
+		if s.Mine(request.ClusterName()) {
+			s.Reporter.Metrics.Backups.Begin(request)
+		}
 	}
 	s.desired = next
+}
+
+// Reassigned begins with the backups and schedules of clusters that have become this process's,
+// or drops what is known of those that are not this process's any more.
+func (s *Scheduler) Reassigned(of func(cluster string) bool, mine bool) {
+	s.tellOverdue() // of those that are not, no more
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, q := range s.desired {
+		switch {
+		case !of(q.ClusterName()):
+		case mine:
+			s.Reporter.Metrics.Backups.Begin(q)
+			s.queue.Add(key)
+		default:
+			s.forgetRequest(q)
+		}
+	}
 }
 
 // Backups returns what Git says of backups and schedules, by kind and name.

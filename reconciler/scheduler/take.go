@@ -61,7 +61,7 @@ func (s *Scheduler) take(ctx context.Context, q desired.Backup, k *kept, due sch
 	if err := s.writeRequest(ctx, q, k); err != nil {
 		return 0, err
 	}
-	m, err := s.saveSnapshot(ctx, source, to, among, place, manifestFor(q, source, k))
+	m, err := s.saveSnapshot(ctx, q, source, to, among, place, manifestFor(q, source, k))
 	switch {
 	case ctx.Err() != nil:
 		return 0, ctx.Err() // the next process finds how far this got
@@ -164,14 +164,14 @@ func (s *Scheduler) reportWhetherItRestores(ctx context.Context, q desired.Backu
 
 // saveSnapshot streams the member's database to its place, for as long as it moves, and
 // returns when what the store holds has been read back.
-func (s *Scheduler) saveSnapshot(ctx context.Context, from source, to schema.Destination, among *slots.Place, place string, m backup.Manifest) (backup.Manifest, error) {
+func (s *Scheduler) saveSnapshot(ctx context.Context, q desired.Backup, from source, to schema.Destination, among *slots.Place, place string, m backup.Manifest) (backup.Manifest, error) {
 	ctx, end := s.Stores.Calls.Watch(ctx, among.Release)
 	defer end()
 	store, err := s.Stores.Open(ctx, m.Namespace, to, place)
 	if err != nil {
 		return backup.Manifest{}, err
 	}
-	if err := s.Lease(); err != nil {
+	if err := s.Lease(q.ClusterName()); err != nil {
 		return backup.Manifest{}, err
 	}
 	snapshot, err := s.Members.Snapshot(ctx, from.cluster, from.target)

@@ -25,7 +25,7 @@ func (s driller) storeVerdict(ctx context.Context, q desired.Backup, k *kept, d 
 	store, objectURL, _, err := s.backupOf(ctx, q, d)
 	if err == nil {
 		d.URL = objectURL
-		err = s.Lease()
+		err = s.Lease(q.ClusterName())
 	}
 	if err == nil {
 		err = store.Annotate(ctx, d.URL, func(m *backup.Manifest) { m.Drill, d.Backup = found, m.Time })

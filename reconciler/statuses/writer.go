@@ -59,6 +59,13 @@ type Source interface {
 	// reports whether it may be labelled. If not, the labels of before, which nobody keeps
 	// true any more, are taken off.
 	MarkedSet(namespace, name string) (set *appsv1.StatefulSet, tell bool)
+	// Elsewhere reports whether another process tells of an object that Statuses leaves out.
+	Elsewhere(s schema.Status) bool
+	// Shards is another number after each shard that this process has taken: another one has
+	// written about its clusters.
+	Shards() uint64
+	// Written is told when all that Statuses has returned last is written.
+	Written()
 }
 
 // Writer writes what a Source knows. It is for one goroutine.
@@ -68,12 +75,14 @@ type Writer struct {
 	Namespaces kube.Namespaces
 	// By is which quorate writes, as ByOf makes it.
 	By string
-	// Lease is asked before each write.
+	// Lease is asked before each round, and Enter before each write about a cluster, by
+	// namespace/name, which leave ends. Default of Enter: Lease.
 	Lease func() error
+	Enter func(ctx context.Context, cluster string) (leave func(), err error)
 	Now   func() time.Time
 	Log   *slog.Logger
 
-	revision uint64
+	revision, shards uint64
 	// pending reports whether the last round has left something to write.
 	pending bool
 	checked time.Time
@@ -148,7 +157,8 @@ func (w *Writer) Round(ctx context.Context, from Source) error {
 }
 
 func (w *Writer) round(ctx context.Context, from Source, now time.Time) error {
-	revision, check := from.StatusRevision(), now.Sub(w.checked) >= CheckEvery
+	revision, shards := from.StatusRevision(), from.Shards()
+	check := now.Sub(w.checked) >= CheckEvery || shards != w.shards
 	if revision == w.revision && !w.pending && !check {
 		return nil
 	}
@@ -160,26 +170,32 @@ func (w *Writer) round(ctx context.Context, from Source, now time.Time) error {
 		if err := w.list(ctx); err != nil {
 			return err
 		}
-		w.checked = now
+		w.checked, w.shards = now, shards
 	}
 	list, whole := from.Statuses()
 	due, waiting := w.due(list, from, whole, now)
 	slices.SortStableFunc(due, func(a, b write) int { return a.last.Compare(b.last) })
 	w.pending = waiting || len(due) > MaxWrites
 	w.revision = revision
-	return w.make(ctx, due[:min(len(due), MaxWrites)])
+	err := w.make(ctx, due[:min(len(due), MaxWrites)])
+	if !w.pending {
+		from.Written()
+	}
+	return err
 }
 
 // make makes the writes. What fails does not keep the others from theirs.
 func (w *Writer) make(ctx context.Context, due []write) error {
 	var failures []error
 	for _, d := range due {
-		if err := w.Lease(); err != nil {
+		leave, err := w.enter(ctx, d.cluster)
+		if err != nil {
 			return err
 		}
 		if err := d.do(ctx); err != nil {
 			failures = append(failures, err)
 		}
+		leave()
 		if len(failures) == maxFailures {
 			break
 		}
@@ -192,21 +208,44 @@ func (w *Writer) make(ctx context.Context, due []write) error {
 	return errors.Join(failures...)
 }
 
-// write is one request that should be made, and when the object was written last.
+// enter begins a write about a cluster.
+func (w *Writer) enter(ctx context.Context, cluster string) (leave func(), err error) {
+	if w.Enter != nil {
+		return w.Enter(ctx, cluster)
+	}
+	return func() {}, w.Lease()
+}
+
+// clusterOf is the cluster that an object is about, by namespace/name.
+func clusterOf(s schema.Status) string {
+	switch of := s.Status; {
+	case of.Backup != nil:
+		return of.Backup.Cluster
+	case of.Schedule != nil:
+		return of.Schedule.Cluster
+	case of.Restore != nil:
+		return of.Restore.Cluster
+	}
+	return s.Metadata.Namespace + "/" + s.Metadata.Name
+}
+
+// write is one request that should be made, about which cluster, and when the object was
+// written last.
 type write struct {
-	last time.Time
-	do   func(ctx context.Context) error
+	cluster string
+	last    time.Time
+	do      func(ctx context.Context) error
 }
 
 // due are the writes that may be made now. waiting reports whether others come later.
 func (w *Writer) due(list []schema.Status, from Source, whole bool, now time.Time) (due []write, waiting bool) {
-	add := func(paces map[string]pace, key string, do func(ctx context.Context) (bool, error)) {
+	add := func(paces map[string]pace, key, cluster string, do func(ctx context.Context) (bool, error)) {
 		p := paces[key]
 		if now.Before(p.next()) {
 			waiting = true
 			return
 		}
-		due = append(due, write{p.last, func(ctx context.Context) error {
+		due = append(due, write{cluster, p.last, func(ctx context.Context) error {
 			done, err := do(ctx)
 			paces[key] = p.note(now, done && err == nil)
 			w.pending = w.pending || !done
@@ -221,23 +260,24 @@ func (w *Writer) due(list []schema.Status, from Source, whole bool, now time.Tim
 			continue // what was written before is truer, and another writes about its own
 		}
 		if !w.there[key].shows(s) {
-			add(w.maps, key, func(ctx context.Context) (bool, error) { return w.put(ctx, key, s, now) })
+			add(w.maps, key, clusterOf(s), func(ctx context.Context) (bool, error) { return w.put(ctx, key, s, now) })
 		}
 		if set, labels := unmarked(s, from); len(labels) > 0 {
-			add(w.sets, key, func(ctx context.Context) (bool, error) { return w.mark(ctx, set, labels) })
+			add(w.sets, key, clusterOf(s), func(ctx context.Context) (bool, error) { return w.mark(ctx, set, labels) })
 		}
 	}
 	for key, e := range w.there {
 		switch {
 		case named[key]:
 			e.gone = time.Time{}
-		case !whole || e.foreign:
+		case !whole || e.foreign || from.Elsewhere(e.status):
 		case e.gone.IsZero():
 			e.gone, waiting = now, true
 		case now.Sub(e.gone) < GoneAfter:
 			waiting = true
 		default:
-			add(w.maps, key, func(ctx context.Context) (bool, error) { return w.remove(ctx, key) })
+			gone := e.status.Metadata // what it was about may be another's
+			add(w.maps, key, gone.Namespace+"/"+gone.Name, func(ctx context.Context) (bool, error) { return w.remove(ctx, key) })
 		}
 	}
 	for _, paces := range []map[string]pace{w.maps, w.sets} {

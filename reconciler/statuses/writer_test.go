@@ -38,12 +38,18 @@ type board struct {
 	list     []schema.Status
 	partial  bool
 	revision uint64
-	lease    error
-	log      strings.Builder
+	// shards is how many shards were taken.
+	shards    uint64
+	elsewhere bool
+	lease     error
+	log       strings.Builder
 }
 
 func (b *board) Statuses() ([]schema.Status, bool) { return b.list, !b.partial }
 func (b *board) StatusRevision() uint64            { return b.revision }
+func (b *board) Elsewhere(schema.Status) bool      { return b.elsewhere }
+func (b *board) Shards() uint64                    { return b.shards }
+func (b *board) Written()                          {}
 func (b *board) MarkedSet(namespace, name string) (*appsv1.StatefulSet, bool) {
 	set, err := b.api.AppsV1().StatefulSets(namespace).Get(b.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -222,6 +228,38 @@ func TestAStatusGoesWithItsObject(t *testing.T) {
 	b.rounds(time.Hour)
 	if b.written("theirs") == nil {
 		t.Error("the status that another quorate wrote is gone")
+	}
+}
+
+// What another process tells of is its to remove.
+func TestAStatusOfAnotherProcessStays(t *testing.T) {
+	b := newBoard(t)
+	b.show(idle("orders"))
+	b.rounds(time.Minute)
+	b.elsewhere = true
+	b.show()
+	if got := b.rounds(time.Hour); got["delete"] > 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+// What another process has written of a cluster that is this one's now is not what this one has
+// written before, and is mended at once.
+func TestATakenShardIsLookedAt(t *testing.T) {
+	b := newBoard(t)
+	b.show(idle("orders"))
+	b.rounds(time.Minute)
+	cm, err := statuses.ConfigMap(clusterStatus("orders", schema.PhaseReconciling, "Rolling", "orders-2 restarts"), statuses.ByOf(state.Owner{Source: "https://git@main:.", Instance: "default"}), b.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.api.CoreV1().ConfigMaps("shop").Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.shards++
+	b.rounds(time.Minute)
+	if text := b.written("orders").Data[naming.KeyStatus]; strings.Contains(text, "Rolling") {
+		t.Errorf("it still says %s", text)
 	}
 }
 
@@ -414,7 +452,7 @@ func TestThePhaseOnAStatefulSetIsNoDrift(t *testing.T) {
 		w.MustPass()
 		before := w.Set()
 		writer := &statuses.Writer{Kube: w.API, By: "x", Lease: func() error { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
-		if err := writer.Round(t.Context(), w.R); err != nil {
+		if err := writer.Round(t.Context(), w.R.Own()); err != nil {
 			t.Fatal(err)
 		}
 		set := w.Set()
@@ -431,7 +469,7 @@ func TestThePhaseOnAStatefulSetIsNoDrift(t *testing.T) {
 			t.Errorf("it drifts: %+v, %+v", s.Status.Cluster.Drift, s.Status.Cluster.Plan)
 		}
 		w.API.ClearActions()
-		if err := writer.Round(t.Context(), w.R); err != nil || len(w.API.Actions()) > 0 {
+		if err := writer.Round(t.Context(), w.R.Own()); err != nil || len(w.API.Actions()) > 0 {
 			t.Errorf("once more: %v, %v", err, w.API.Actions())
 		}
 	})
@@ -449,7 +487,7 @@ func TestAClusterThatIsOnlyObservedIsNotLabelled(t *testing.T) {
 			w.API.ClearActions()
 			for range 3 {
 				now = now.Add(statuses.CheckEvery)
-				if err := writer.Round(t.Context(), w.R); err != nil {
+				if err := writer.Round(t.Context(), w.R.Own()); err != nil {
 					t.Fatal(err)
 				}
 				synctest.Wait()

@@ -401,7 +401,7 @@ func (w *world) tellStatus() {
 	w.Helper()
 	w.r.SetDesired([]desired.Cluster{w.wish})
 	writer := &statuses.Writer{Kube: w.client, By: "x", Lease: func() error { return nil }, Now: time.Now, Log: slog.New(slog.NewJSONHandler(w.log, nil))}
-	w.must(writer.Round(w.Context(), w.r))
+	w.must(writer.Round(w.Context(), w.r.Own()))
 	if set := w.set(); set.Labels[naming.LabelPhase] == "" {
 		w.Errorf("the StatefulSet has the labels %v", set.Labels)
 	}

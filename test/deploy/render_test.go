@@ -124,6 +124,7 @@ func TestEveryBindingFollowsTheNamespace(t *testing.T) {
 		"the sandbox elsewhere":      {"overlays/sandbox", "namespace: etcd-operations\n", 3},
 		"some namespaces":            {"overlays/namespaces", "", 3},
 		"some namespaces and a name": {"overlays/namespaces", "namePrefix: blue-\n", 3},
+		"shards":                     {"overlays/shards", "", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bindingsAreQuorates(t, render(t, c.overlay, c.base), c.bindings)
@@ -287,7 +288,7 @@ func TestTheNamespaceIsMade(t *testing.T) {
 // Each variable that the daemon's flags name is in its settings, also where an overlay adds some:
 // Kubernetes would leave $(REPO) as it stands.
 func TestEveryVariableOfTheDaemonIsSet(t *testing.T) {
-	for _, base := range []string{"base", "overlays/sandbox", "overlays/namespaces"} {
+	for _, base := range []string{"base", "overlays/sandbox", "overlays/namespaces", "overlays/shards"} {
 		var settings map[string]string
 		var args []any
 		for _, o := range render(t, withRepo, base) {

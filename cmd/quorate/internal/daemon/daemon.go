@@ -69,7 +69,12 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	if c.Options.Notes == nil {
 		c.Options.Notes = c.Kube
 	}
+	claim := newClaim(c.Lease, c.Kube, log)
+	parts := newDivision(c.Lease, c.Kube, registry, log)
 	c.Follow.Kube = c.Kube
+	if c.Lease.divided() {
+		c.Follow.Leads = parts.lead.held
+	}
 	git := follow.New(c.Follow, log, registry)
 	var status *publish.Branch
 	if c.Status != nil {
@@ -97,9 +102,11 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		return err
 	}
 	c.Options.Owner.Source = c.Follow.Repository.Source()
-	claim := newClaim(c.Lease, c.Kube, log)
 	options := c.Options
 	options.Lease, options.Now = claim.held, c.Clock.Now
+	if c.Lease.divided() {
+		options.Lease, options.Shards = parts.together.held, parts
+	}
 	events, stop := newRecorder(c.Options.Notes)
 	defer stop()
 	members := etcd.New()
@@ -115,11 +122,8 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	mark(ctx, c.Kube, false, log)
 	waits := r.Ready
 	front.health.ready.Store(&waits)
-	return claim.run(ctx, func(ctx context.Context) error {
-		leader.Set(1)
-		defer leader.Set(0)
-		mark(ctx, c.Kube, true, log)
-		defer mark(ctx, c.Kube, false, log)
+	// work is what each daemon does that acts. Its lease is held until all of that has ended.
+	work := func(ctx context.Context) error {
 		ready := func() bool { return r.Ready() && git.Ready() }
 		front.health.ready.Store(&ready)
 		stuck := func() string {
@@ -128,10 +132,21 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		}
 		front.health.stuck.Store(&stuck)
 		feed.SetStatuses(r)
-		// The lease is held until all of these have ended: each of them writes.
 		var loops sync.WaitGroup
 		defer loops.Wait()
 		loops.Go(func() { git.Run(ctx, r) })
+		log.Info("running", "version", c.Version, "source", c.Follow.Repository.Source(), "following", c.Follow.Repository.Reference())
+		r.Run(ctx)
+		return nil
+	}
+	// lead is what one of them does: what it writes is there once.
+	lead := func(ctx context.Context) error {
+		leader.Set(1)
+		defer leader.Set(0)
+		mark(ctx, c.Kube, true, log)
+		defer mark(ctx, c.Kube, false, log)
+		var loops sync.WaitGroup
+		defer loops.Wait()
 		if c.Pulls != nil {
 			c.Pulls.Options = PreviewOptions(c.Options)
 			pulls := publish.NewPulls(*c.Pulls, git.State, log)
@@ -145,9 +160,27 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		if status != nil {
 			loops.Go(func() { status.Run(ctx, r) })
 		}
-		log.Info("running", "version", c.Version, "source", c.Follow.Repository.Source(), "following", c.Follow.Repository.Reference())
-		r.Run(ctx)
+		<-ctx.Done()
 		return nil
+	}
+	if c.Lease.divided() {
+		return parts.run(ctx, r, func() string { return git.State().Commit }, git.Wake, work, func(ctx context.Context) error {
+			git.Wake() // it accepts commits from now on
+			var telling sync.WaitGroup
+			defer telling.Wait()
+			telling.Go(func() {
+				if err := r.Mirror(ctx); err != nil {
+					log.Error("statuses of other daemons not read", "error", err.Error())
+				}
+			})
+			return lead(ctx)
+		})
+	}
+	return claim.run(ctx, func(ctx context.Context) error {
+		var leading sync.WaitGroup
+		defer leading.Wait()
+		leading.Go(func() { _ = lead(ctx) })
+		return work(ctx)
 	})
 }
 

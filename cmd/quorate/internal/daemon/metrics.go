@@ -14,7 +14,7 @@ func newMetrics(registry prometheus.Registerer, version string, clock *ServerClo
 	}, []string{"version", "goversion"})
 	build.WithLabelValues(version, runtime.Version()).Set(1)
 	leader = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "quorate_leader", Help: "1 while this process may act: it holds the lease, or needs none. The others wait, and have no series of clusters.",
+		Name: "quorate_leader", Help: "1 while this process may act: it holds the lease, or needs none. The others wait, and have no series of clusters; with --shards they have those of their own, and this is the one that accepts commits and tells of all.",
 	})
 	skew := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "quorate_clock_skew_seconds", Help: "How far the clock of quorate's machine is ahead of the API server's, by the time in its answers; negative where it is behind, 0 within a second.",

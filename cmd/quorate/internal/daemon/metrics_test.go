@@ -87,6 +87,7 @@ func allMetrics(t *testing.T) []metric {
 	git := follow.New(follow.Config{Repository: repository, Kube: fake.NewClientset(), Namespace: "quorate-system"}, slog.New(slog.DiscardHandler), l)
 	publish.NewBranch(publish.BranchConfig{}, git.State, slog.New(slog.DiscardHandler), l)
 	newMetrics(l, "test", &ServerClock{})
+	newDivision(Lease{}, fake.NewClientset(), l, slog.New(slog.DiscardHandler))
 	(&certificate{}).register(l)
 	report.NewMetrics(l)
 	slices.SortFunc(l.all, func(a, b metric) int { return strings.Compare(a.name, b.name) })
@@ -103,7 +104,7 @@ and [alerts](alerts.md) are built on them.
 
 - ` + "`etcd_namespace` and `etcd_cluster`" + ` name a cluster. They are not called ` + "`namespace` and `cluster`" + `: the first is the scrape target's own label, the second often that
   of the Kubernetes cluster.
-- Only the daemon that acts has series of clusters; the one that waits for the lease has ` + "`quorate_leader`" + ` 0.
+- Only the daemon that acts has series of clusters; the one that waits for the lease has ` + "`quorate_leader`" + ` 0. With ` + "`--shards`" + ` each daemon has series of its own clusters, and the one that leads has ` + "`quorate_leader`" + ` 1.
 - Counters, and gauges that an alert needs, are 0 from the moment Git names the object, and go with it. A timestamp of what lasts, such as a hold, is there only while it does.
 - Labels are bounded: names from Git and words from fixed lists. Names of field managers, which anybody may invent, are cut off after 20.
 - ` + "`max without (instance, pod)`" + ` makes one series of those before and after a restart of the daemon.

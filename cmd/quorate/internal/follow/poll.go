@@ -36,6 +36,9 @@ type Config struct {
 	// value of --instance.
 	Kube                kubernetes.Interface
 	Namespace, Instance string
+	// Leads returns an error unless this process accepts commits now. While it does not, it
+	// applies the one that another has accepted. Default: it always does.
+	Leads func() error
 }
 
 // Poller polls a repository and hands what its commits declare to a Target.
@@ -45,6 +48,7 @@ type Poller struct {
 	interval   time.Duration
 	limits     Limits
 	approved   Approval // by the flag
+	leads      func() error
 	log        *slog.Logger
 	// inForce is set once a commit is applied, be it the stored one.
 	inForce atomic.Bool
@@ -99,6 +103,9 @@ func New(c Config, log *slog.Logger, registry prometheus.Registerer) *Poller {
 			Name: "quorate_git_fetch_duration_seconds", Help: "How long one read of the repository took, whether it failed or not.",
 			Buckets: []float64{.01, .05, .1, .5, 1, 5, 30, 120},
 		}),
+	}
+	if p.leads = c.Leads; p.leads == nil {
+		p.leads = func() error { return nil }
 	}
 	gauge("git_interval_seconds", "Time between two reads of the repository that are due, --interval.").Set(c.Interval.Seconds())
 	registry.MustRegister(p.held, p.fetches)
@@ -172,6 +179,10 @@ func (p *Poller) Wake() {
 // Once polls once. It returns how long the server asks to wait before the next poll.
 func (p *Poller) Once(ctx context.Context, target Target) time.Duration {
 	defer p.state.begin()()
+	if p.leads() != nil {
+		p.follow(ctx, target)
+		return 0
+	}
 	err := contain.Run(func() error { return p.poll(ctx, target) })
 	switch {
 	case ctx.Err() != nil:
@@ -202,6 +213,9 @@ func (p *Poller) poll(ctx context.Context, target Target) error {
 		found, err := p.store.load(ctx)
 		if err != nil {
 			return err
+		}
+		if p.inForce.Load() && (found == nil || found.snapshot.Commit != p.commit()) {
+			p.inForce.Store(false) // it was accepted by another process a moment ago
 		}
 		p.accepted, p.loaded = found, true
 	}
@@ -250,7 +264,13 @@ func (p *Poller) acceptHead(ctx context.Context, target Target, given Approval) 
 		p.tooManyChanges.head, p.tooManyChanges.err = sources.Head{Commit: s.Commit, Subject: s.Subject, Author: s.Author, When: s.When}, err
 		return err
 	}
-	whole, err := p.store.save(ctx, next)
+	if err := p.leads(); err != nil {
+		return err
+	}
+	whole, err := p.store.save(ctx, next, inForce)
+	if errors.Is(err, errOvertaken) {
+		p.loaded = false
+	}
 	if err != nil {
 		return err
 	}
@@ -261,7 +281,7 @@ func (p *Poller) acceptHead(ctx context.Context, target Target, given Approval) 
 		p.log.Warn("approval used", "approval", next.approval.String(), "by", next.approval.By)
 	}
 	if p.accepted == nil || !p.inForce.Load() || s.Tree != p.accepted.snapshot.Tree {
-		p.apply(next, set, target)
+		p.apply(next, set, target, true)
 	}
 	p.accepted = &next
 	p.tooManyChanges.head = sources.Head{} // it was measured against the one before
@@ -387,7 +407,7 @@ func (p *Poller) fail(ctx context.Context, target Target, err error) {
 	}
 	if !p.inForce.Load() && p.accepted != nil && p.accepted.snapshot.Tree != "" {
 		again, set := p.parse(p.accepted.snapshot, Approval{})
-		p.apply(again, set, target)
+		p.apply(again, set, target, true)
 	}
 	text := err.Error()
 	if reason != "" || p.failed >= minShownFailures {
@@ -416,8 +436,8 @@ func (p *Poller) heldCommit(err error) sources.Head {
 	return sources.HeadOf(err)
 }
 
-// apply hands what a commit declares to the target.
-func (p *Poller) apply(next accepted, set schema.Set, target Target) {
+// apply hands what a commit declares to the target. own says that this process has accepted it.
+func (p *Poller) apply(next accepted, set schema.Set, target Target, own bool) {
 	s, before := next.snapshot, p.clusters()
 	set.Problems = append(set.Problems, desired.Unreadable(set, before)...)
 	p.problems.Set(float64(countErrors(set.Problems)))
@@ -431,7 +451,12 @@ func (p *Poller) apply(next accepted, set schema.Set, target Target) {
 	if s.Tag.Signer != "" {
 		log = log.With("tagSigner", s.Tag.Signer)
 	}
-	log.Info("commit accepted", "commit", s.Commit, "subject", s.Subject, "author", s.Author, "clusters", len(set.Clusters), "held", len(set.Held))
+	log = log.With("commit", s.Commit, "subject", s.Subject, "author", s.Author, "clusters", len(set.Clusters), "held", len(set.Held))
+	if own {
+		log.Info("commit accepted")
+	} else {
+		log.Info("commit followed")
+	}
 	for _, skipped := range s.Skipped {
 		p.log.Warn("manifest skipped", "file", skipped)
 	}

@@ -42,6 +42,8 @@ type followed struct {
 	policy *schema.Policy
 	// approved is the value of --approve-commit from the next restart on.
 	approved string
+	// leads is Config.Leads from the next restart on.
+	leads func() error
 }
 
 func follow(t *testing.T) *followed {
@@ -69,7 +71,7 @@ func (f *followed) restart() {
 	log, registry := slog.New(slog.NewTextHandler(f.log, nil)), prometheus.NewRegistry()
 	f.p = New(Config{
 		Repository: repository, Interval: time.Second, Bounds: schema.Bounds{Policy: f.policy}, Limits: Limits{Clusters: 10, Percent: 50}, Approved: approved,
-		Kube: f.kube, Namespace: "quorate-system", Instance: "default",
+		Kube: f.kube, Namespace: "quorate-system", Instance: "default", Leads: f.leads,
 	}, log, registry)
 	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), log, reconciler.Options{})
 }

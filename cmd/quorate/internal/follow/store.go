@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -132,9 +133,12 @@ func (k store) damaged(err error) error {
 	return fmt.Errorf("ConfigMap %s with the commit that was accepted last cannot be parsed: %w; restore it, or delete it to follow what is in Git now whatever was there before", k, err)
 }
 
-// save stores a commit before it is applied. What is too large for a ConfigMap is left
+// errOvertaken keeps a process that was paused from undoing what another has accepted meanwhile.
+var errOvertaken = errors.New("another quorate has accepted a commit meanwhile")
+
+// save stores a commit before it is applied, in place of the one before. What is too large for a ConfigMap is left
 // out, the files first; whole reports whether nothing was.
-func (k store) save(ctx context.Context, next accepted) (whole bool, err error) {
+func (k store) save(ctx context.Context, next accepted, before string) (whole bool, err error) {
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: k.name, Namespace: k.namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "quorate"}},
 		Data:       map[string]string{keyFormat: strconv.Itoa(storeFormat), keySource: k.source, keyCommit: next.snapshot.Commit, keySubject: next.snapshot.Subject},
@@ -161,16 +165,18 @@ func (k store) save(ctx context.Context, next accepted) (whole bool, err error) 
 		}
 	}
 	whole = size <= maxStoredBytes
-	if err := k.put(ctx, cm); err != nil {
+	if err := k.put(ctx, cm, before); errors.Is(err, errOvertaken) {
+		return false, fmt.Errorf("save commit %s in ConfigMap %s: %w; it is read again", next.snapshot.Commit, k, err)
+	} else if err != nil {
 		return false, fmt.Errorf("save commit %s in ConfigMap %s: %w; the commit is applied only after it was saved; create the namespace, or set --lease-namespace", next.snapshot.Commit, k, err)
 	}
 	return whole, nil
 }
 
-// put creates or replaces the ConfigMap, and keeps its annotations. Where it names another
+// put creates the ConfigMap, or replaces that of the commit before, and keeps its annotations. Where it names another
 // commit than before, an approval is used up, or was for a transition that is not to be; and
 // so is one of another tag at the same commit.
-func (k store) put(ctx context.Context, cm *corev1.ConfigMap) error {
+func (k store) put(ctx context.Context, cm *corev1.ConfigMap, before string) error {
 	api := k.kube.CoreV1().ConfigMaps(k.namespace)
 	old, err := api.Get(ctx, k.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -179,6 +185,9 @@ func (k store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 	}
 	if err != nil {
 		return err
+	}
+	if old.Data[keyCommit] != before {
+		return errOvertaken
 	}
 	cm.ResourceVersion, cm.Annotations = old.ResourceVersion, old.Annotations
 	used := cm.Data[keyApproved] != old.Data[keyApproved] || cm.Data[keyApprovedBy] != old.Data[keyApprovedBy]

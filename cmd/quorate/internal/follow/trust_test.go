@@ -373,7 +373,7 @@ func TestClustersAreKeptWhateverTheirSize(t *testing.T) {
 		clusters[o.Key()] = o
 	}
 	k := newStore(fake.NewClientset(), "quorate-system", "default", "source")
-	whole, err := k.save(t.Context(), accepted{snapshot: sources.Snapshot{Commit: "0a1b2c3"}, clusters: clusters})
+	whole, err := k.save(t.Context(), accepted{snapshot: sources.Snapshot{Commit: "0a1b2c3"}, clusters: clusters}, "")
 	if err != nil || whole {
 		t.Fatal(whole, err)
 	}
@@ -392,7 +392,7 @@ func TestKeptRequestsSayTheSame(t *testing.T) {
 	set := Parse(&schema.Parser{}, files)
 	k := newStore(fake.NewClientset(), "quorate-system", "default", "source")
 	said := desired.Backups(set, "0a1b2c3", nil)
-	if _, err := k.save(t.Context(), accepted{snapshot: sources.Snapshot{Commit: "0a1b2c3"}, backups: said}); err != nil {
+	if _, err := k.save(t.Context(), accepted{snapshot: sources.Snapshot{Commit: "0a1b2c3"}, backups: said}, ""); err != nil {
 		t.Fatal(err)
 	}
 	found, err := k.load(t.Context())
