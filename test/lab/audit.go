@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 )
@@ -23,12 +25,13 @@ func (r Right) String() string {
 
 // auditEvent is what is read of an event of the API server's audit log.
 type auditEvent struct {
-	Verb             string
-	User             auditUser
-	ImpersonatedUser auditUser
-	ObjectRef        struct{ APIGroup, Resource, Subresource string }
-	ResponseStatus   struct{ Code int }
-	Annotations      map[string]string
+	Verb                                     string
+	User                                     auditUser
+	ImpersonatedUser                         auditUser
+	ObjectRef                                struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+	RequestReceivedTimestamp, StageTimestamp time.Time
+	ResponseStatus                           struct{ Code int }
+	Annotations                              map[string]string
 }
 
 // verbs are those that the request needs. An apply that makes an object needs create as well, and
@@ -69,33 +72,57 @@ func (c *Cluster) Unused(ctx context.Context) (unused []Right, err error) {
 
 // used are the rights by which the API server has let quorate do something.
 func (c *Cluster) used(ctx context.Context) (map[Right]bool, error) {
-	if c.Sandbox == nil {
-		return nil, errors.New("only the sandbox has an audit log that can be read")
-	}
-	status, err := c.Sandbox.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	file, err := os.Open(filepath.Join(status.Dir, "logs", "audit.log"))
-	if err != nil {
-		return nil, fmt.Errorf("read the audit log: %w", err)
-	}
-	defer func() { _ = file.Close() }()
 	used := map[Right]bool{}
-	for events := json.NewDecoder(file); ; {
-		var e auditEvent
-		switch err := events.Decode(&e); {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // the last one is being written
-			return used, nil
-		case err != nil:
-			return nil, fmt.Errorf("read the audit log: %w", err)
-		}
+	return used, c.readAudit(ctx, func(e auditEvent) {
 		let := e.Annotations["authorization.k8s.io/decision"] == "allow"
 		if let && e.ObjectRef.Subresource == "" && (e.User.isQuorate() || e.ImpersonatedUser.isQuorate()) {
 			for _, verb := range e.verbs() {
 				used[Right{verb, e.ObjectRef.APIGroup, e.ObjectRef.Resource}] = true
 			}
 		}
+	})
+}
+
+// Write is a change that a user of Rights has made, by the API server's audit log.
+type Write struct {
+	User, Verb, Resource, Name string
+	// From and To are when the API server got the request and when it had answered it.
+	From, To time.Time
+}
+
+// WritesIn are the changes of objects in a namespace that users of Rights have made.
+func (c *Cluster) WritesIn(ctx context.Context, namespace string) (writes []Write, err error) {
+	return writes, c.readAudit(ctx, func(e auditEvent) {
+		changes := slices.Contains([]string{"create", "update", "patch", "delete"}, e.Verb)
+		if changes && e.ObjectRef.Namespace == namespace && e.ImpersonatedUser.isQuorate() && e.ResponseStatus.Code < http.StatusBadRequest {
+			writes = append(writes, Write{e.ImpersonatedUser.Username, e.Verb, e.ObjectRef.Resource, e.ObjectRef.Name, e.RequestReceivedTimestamp, e.StageTimestamp})
+		}
+	})
+}
+
+// readAudit reads the API server's audit log.
+func (c *Cluster) readAudit(ctx context.Context, each func(auditEvent)) error {
+	if c.Sandbox == nil {
+		return errors.New("only the sandbox has an audit log that can be read")
+	}
+	status, err := c.Sandbox.Status(ctx)
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(filepath.Join(status.Dir, "logs", "audit.log"))
+	if err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	for events := json.NewDecoder(file); ; {
+		var e auditEvent
+		switch err := events.Decode(&e); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // the last one is being written
+			return nil
+		case err != nil:
+			return fmt.Errorf("read the audit log: %w", err)
+		}
+		each(e)
 	}
 }
 

@@ -196,3 +196,26 @@ func (r *Rights) Revoke(ctx context.Context) error {
 	}
 	return os.Remove(r.Kubeconfig)
 }
+
+// GrantShards is one user of several with the rights of GrantRights, and in a namespace with those
+// of a daemon that divides the clusters with others (deploy/overlays/shards).
+func (c *Cluster) GrantShards(ctx context.Context, dir, namespace, suffix string) (*Rights, error) {
+	r := c.newUser(dir, suffix)
+	role := &rbacv1.Role{}
+	if err := readDeployed(ctx, "role.yaml", inNamespaces, role); err != nil {
+		return r, err
+	}
+	role.Name = r.name
+	for i := range role.Rules {
+		if rule := &role.Rules[i]; len(rule.ResourceNames) > 0 && rule.Resources[0] == "leases" {
+			rule.ResourceNames, rule.Verbs = nil, []string{"get", "list", "update"}
+		}
+	}
+	if err := errors.Join(r.GrantEverywhere(ctx), r.GrantClusterScoped(ctx), r.bind(ctx, namespace, role)); err != nil {
+		return r, err
+	}
+	return r, r.writeKubeconfig()
+}
+
+// Writes reports whether a user of the audit log is this one.
+func (r *Rights) Writes(w Write) bool { return w.User == r.name }
