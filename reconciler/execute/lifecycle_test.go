@@ -17,7 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/naming"
-	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/state"
@@ -78,7 +78,7 @@ func TestADeletionKeepsWhatWasApplied(t *testing.T) {
 // 50: who else has set the number of replicas is named.
 func TestWhoScaledIsNamed(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
-		if by, _ := observe.ScaledBy(w.Set()); by != "" {
+		if by, _ := drift.ScaledBy(w.Set()); by != "" {
 			t.Errorf("nobody has scaled, and it says %s", by)
 		}
 	})
@@ -93,17 +93,17 @@ func TestWhoScaledIsNamed(t *testing.T) {
 		"":           {hand, held(naming.FieldManager, metav1.ManagedFieldsOperationApply, &noon)},
 	} {
 		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{ManagedFields: fields}}
-		if by, at := observe.ScaledBy(set); by != want || at.Equal(noon.Time) != (want == "kubectl") {
+		if by, at := drift.ScaledBy(set); by != want || at.Equal(noon.Time) != (want == "kubectl") {
 			t.Errorf("%q has scaled, and it says %q at %s", want, by, at)
 		}
 	}
 	broken := held(naming.FieldManager, metav1.ManagedFieldsOperationApply, &noon)
 	broken.FieldsV1 = metav1.NewFieldsV1("{")
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{hand, broken}}}
-	if by, _ := observe.ScaledBy(set); by != "" {
+	if by, _ := drift.ScaledBy(set); by != "" {
 		t.Errorf("what cannot be read may be quorate's own, and it says %q", by)
 	}
-	if by, _ := observe.ScaledBy(&appsv1.StatefulSet{}); by != "" {
+	if by, _ := drift.ScaledBy(&appsv1.StatefulSet{}); by != "" {
 		t.Errorf("nobody is known, and it says %q", by)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/modes"
 	"github.com/quorate/quorate/reconciler/naming"
@@ -113,7 +114,7 @@ func (v *View) describeSet(g gathered) {
 		}
 	}
 	if v.Record != nil && int(set.Replicas) != len(v.Record.Members) {
-		set.ScaledBy, set.ScaledAt = ScaledBy(v.Set)
+		set.ScaledBy, set.ScaledAt = drift.ScaledBy(v.Set)
 	}
 	v.Observed.Set = set
 }

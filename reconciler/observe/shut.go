@@ -3,15 +3,14 @@ package observe
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/klog/v2"
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/surge"
+	"github.com/quorate/quorate/reconciler/pods"
 )
 
 // shutNode is a node that takes no new pod of a cluster, and why.
@@ -52,7 +51,7 @@ func (o *Observer) shutNodes(ctx context.Context, v *View) (map[string]shutNode,
 		if err != nil {
 			return nil, err
 		}
-		why := shutTo(node, v.Cluster.Spec.PodTemplate.Spec.Tolerations)
+		why := pods.ShutTo(node, v.Cluster.Spec.PodTemplate.Spec.Tolerations)
 		if why == "" {
 			continue
 		}
@@ -82,35 +81,11 @@ func (o *Observer) drained(ctx context.Context, g gathered) (shutNode, error) {
 		if err != nil {
 			return shutNode{}, err
 		}
-		if why := shutTo(node, g.cluster.Spec.PodTemplate.Spec.Tolerations); why != "" {
+		if why := pods.ShutTo(node, g.cluster.Spec.PodTemplate.Spec.Tolerations); why != "" {
 			return shutNode{node.Name, why}, nil
 		}
 	}
 	return shutNode{}, nil
-}
-
-// shutTo is why a node takes no new pod with these tolerations, "" where it does.
-func shutTo(node *corev1.Node, tolerations []corev1.Toleration) string {
-	if node == nil {
-		return ""
-	}
-	taints := slices.Clone(node.Spec.Taints)
-	if node.Spec.Unschedulable { // Kubernetes adds that taint a moment later
-		taints = append(taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
-	}
-	for _, taint := range taints {
-		tolerated := taint.Effect == corev1.TaintEffectPreferNoSchedule || slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
-			return t.ToleratesTaint(klog.Background(), &taint, true)
-		})
-		switch {
-		case tolerated:
-		case taint.Key == corev1.TaintNodeUnschedulable:
-			return "is cordoned"
-		default:
-			return "has the taint " + taint.ToString() + ", which the members do not tolerate"
-		}
-	}
-	return ""
 }
 
 // describePlaces describes which pods could not come back to their nodes, where that was read.

@@ -61,9 +61,15 @@ func (l *Lanes) Ask(ctx context.Context, cluster string, ask func()) {
 
 // enter takes a place, unless ctx ends before. It is left once.
 func enter(ctx context.Context, lane chan struct{}) (leave func()) {
+	left := sync.OnceFunc(func() { <-lane })
 	select {
 	case lane <- struct{}{}:
-		return sync.OnceFunc(func() { <-lane })
+		return left
+	default: // none is free
+	}
+	select {
+	case lane <- struct{}{}:
+		return left
 	case <-ctx.Done():
 		return func() {}
 	}
