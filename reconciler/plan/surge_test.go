@@ -29,6 +29,14 @@ func second(changes ...mutation) mutation {
 // comparedNow has the members' data compared in this pass.
 func comparedNow(s *situation.Situation) { s.Observed.Round().Deep = true }
 
+// 552: a cluster that is not recorded yet has no second member.
+func TestNothingSurgesBeforeThereIsARecord(t *testing.T) {
+	spec := schema.ClusterSpec{Replicas: 1, Upgrade: schema.UpgradeSpec{MaxSurge: 1}}
+	if surge.Begun(spec, nil) || surge.Begun(spec, &state.Record{}) || !surge.Begun(spec, &state.Record{ClusterID: "c", Members: map[string]string{"orders-0": "a", "orders-1": "b"}}) {
+		t.Error("begun without a record, or not with two members")
+	}
+}
+
 func TestSurge(t *testing.T) {
 	const joins, leaves = "write down that orders-1 joins: orders-0 gets etcd 3.6.16; orders-1 serves meanwhile", "write down that orders-0 leaves: orders-0 gets etcd 3.6.16; orders-1 serves by now"
 	started := with(surging, commit(newVersion), begun)
