@@ -26,7 +26,7 @@ type Shards interface {
 	// together have one.
 	Begin(ctx context.Context) (Turn, error)
 	// Whose returns which process reconciles a cluster of another shard, "" for none, and
-	// with which commit it has reconciled all of its clusters and told of it, "" for none.
+	// with which commit it has reconciled all of its clusters and written their statuses, "" for none.
 	Whose(cluster string) (holder, commit string)
 }
 
@@ -119,12 +119,15 @@ func (r *Reconciler) GiveUp(of func(cluster string) bool) {
 // Told returns whether all of this process's clusters were reconciled with a commit, and what
 // was found is in their ConfigMaps.
 func (r *Reconciler) Told(commit string) bool {
-	revision := r.Reporter.Board.Revision()
+	// This is asked every other second, and to list the statuses of all clusters costs more.
+	if !r.gitRead.Load() || r.told.Load() != r.Reporter.Board.Revision()+1 {
+		return false
+	}
 	list, _, whole := r.own()
 	for _, s := range list {
 		whole = whole && (s.Kind != schema.KindCluster || s.Observed == commit)
 	}
-	return whole && r.gitRead.Load() && r.told.Load() == revision+1
+	return whole
 }
 
 // Own returns what is written of this process's own objects.

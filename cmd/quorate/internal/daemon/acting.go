@@ -17,13 +17,23 @@ import (
 // markLimit bounds the time for a mark, which keeps nothing waiting.
 const markLimit = 5 * time.Second
 
+// ownPod returns the namespace and the name of quorate's own pod, "" outside of one, as
+// deploy/base puts them into its environment.
+func ownPod() (namespace, name string) {
+	namespace, name = os.Getenv("POD_NAMESPACE"), os.Getenv("POD_NAME")
+	if namespace == "" || name == "" {
+		return "", ""
+	}
+	return namespace, name
+}
+
 // mark puts naming.LabelActing on quorate's own pod, or takes it off, so that the Service
 // quorate leads to the daemon that acts. Each pod marks itself alone: that of a daemon that died
 // is not ready, and takes its mark off when it starts again. Nothing that quorate does rests on
 // it. Outside of a pod there is nothing to mark.
 func mark(ctx context.Context, kube kubernetes.Interface, acts bool, log *slog.Logger) {
-	pod, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
-	if pod == "" || namespace == "" {
+	namespace, pod := ownPod()
+	if pod == "" {
 		return
 	}
 	value := "null"

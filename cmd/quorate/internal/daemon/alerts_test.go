@@ -154,7 +154,7 @@ func alertCases() []alertCase {
 	return []alertCase{
 		row("QuorateAbsent", "it was killed", once(), `quorate_build_info{version="1"} `+phases("1", "_", "1")),
 		row("QuorateNotLeading", "nobody has the lease", once(), `quorate_leader{pod="a"} `+phases("1", "0", "0"), `quorate_leader{pod="b"} `+phases("0", "0", "1")),
-		row("QuorateShardsUnheld", "nobody takes them", once(), `quorate_shards_unheld{pod="a"} `+phases("0", "2", "0"), `quorate_shards_unheld{pod="b"} `+phases("0", "3", "0")),
+		row("QuorateShardsUnheld", "no daemon takes them", once(), `quorate_shards_unheld{pod="a"} `+phases("0", "2", "0"), `quorate_shards_unheld{pod="b"} `+phases("0", "3", "0")),
 		row("QuorateShardsUnheld", "one is cut off", never(), `quorate_shards_unheld{pod="a"} `+phases("0", "2", "0"), `quorate_shards_unheld{pod="b"} `+phases("0", "0", "0")),
 		row("QuorateClockSkew", "it is ahead", once(), `quorate_clock_skew_seconds{pod="a"} `+phases("0", "600", "0")),
 		row("QuorateClockSkew", "it is behind", once(), `quorate_clock_skew_seconds{pod="a"} `+phases("0", "-61", "0")),

@@ -248,8 +248,8 @@ func shownPulls(plans []publish.PullPlan) []api.Pull {
 	return list
 }
 
-// garbage is how much may lie about beside what is in use before it is collected, in percent, unless GOGC
-// says otherwise: caches of many clusters stay, and each look leaves little.
+// garbage is GOGC where the environment sets none: the caches of many clusters stay, and each pass
+// leaves little garbage, so that collecting sooner costs little and saves memory.
 const garbage = 40
 
 // live plans with the caches of the reconciler that acts.
@@ -314,11 +314,11 @@ func checkHome(ctx context.Context, kube kubernetes.Interface, namespace string)
 
 // findGuardImage returns the given image, or else that of quorate's own pod.
 func findGuardImage(ctx context.Context, kube kubernetes.Interface, given string) (string, error) {
-	pod, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
 	if given != "" {
 		return given, nil
 	}
-	if pod == "" || namespace == "" {
+	namespace, pod := ownPod()
+	if pod == "" {
 		return "", errors.New("--guard-image is required: the image of quorate that checks the members' volumes; it is found without the flag only in a pod with POD_NAME and POD_NAMESPACE")
 	}
 	own, err := kube.CoreV1().Pods(namespace).Get(ctx, pod, metav1.GetOptions{})

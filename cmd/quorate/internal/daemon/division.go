@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -25,7 +24,7 @@ import (
 )
 
 // The annotations of a daemon's own lease: the commit that it has in force, and the one with
-// which it has reconciled all of its clusters and told of it.
+// which it has reconciled all of its clusters, and written their statuses.
 const (
 	annotationCommit = "quorate.dev/commit"
 	annotationTold   = "quorate.dev/told"
@@ -255,7 +254,8 @@ func (d *division) keep(ctx context.Context, shard int, a *asking, to tenants) e
 func (d *division) let(shard int, t *tenancy) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if delete(d.tenancies, shard); t != nil {
+	delete(d.tenancies, shard)
+	if t != nil {
 		d.tenancies[shard] = t
 	}
 	d.held.Set(float64(len(d.tenancies)))
@@ -468,7 +468,7 @@ func (h *heartbeat) end(ctx context.Context) {
 
 // ownPod refers to quorate's own pod; nil outside of one, or if it cannot be read.
 func (d *division) ownPod(ctx context.Context) *metav1.OwnerReference {
-	pod, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
+	namespace, pod := ownPod()
 	if pod == "" || namespace != d.lease.Namespace {
 		return nil
 	}

@@ -394,7 +394,7 @@ func TestOneDaemonAtATimeBeginsToDisrupt(t *testing.T) {
 		if turns.Load() != 15 {
 			t.Errorf("%d turns", turns.Load())
 		}
-		// One that cannot renew it does not go on in its turn, and nobody waits for ever.
+		// A daemon that cannot renew it loses its turn, and no other waits without end.
 		turn, err := f.all[0].Begin(f.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -424,7 +424,7 @@ func TestOneDaemonAtATimeBeginsToDisrupt(t *testing.T) {
 	})
 }
 
-// What one daemon tells of another's clusters: who holds them, and whether they were told of
+// What one daemon tells of another's clusters: who holds them, and whether their statuses were written
 // with the commit in force. And the others look for a commit that the one that leads has.
 func TestDaemonsKnowOfEachOther(t *testing.T) {
 	inDivision(t, func(f *divided) {
@@ -439,7 +439,7 @@ func TestDaemonsKnowOfEachOther(t *testing.T) {
 			}
 			for _, m := range f.all {
 				if holder, commit := m.Whose(clusterIn(shard)); holder != name || commit != want {
-					t.Errorf("%s says that shard %d is %s's, told of with %q; want %s and %q", m.name, shard, holder, commit, name, want)
+					t.Errorf("%s says that shard %d is %s's, whose statuses are of %q; want %s and %q", m.name, shard, holder, commit, name, want)
 				}
 			}
 		}

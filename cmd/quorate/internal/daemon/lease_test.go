@@ -53,6 +53,15 @@ func contendFor(t *testing.T, kube *fake.Clientset, name string, lasts time.Dura
 	return h
 }
 
+// outage has requests of a verb about leases fail while it is true.
+func outage(kube *fake.Clientset, verb string) *atomic.Bool {
+	away := &atomic.Bool{}
+	kube.PrependReactor(verb, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return away.Load(), nil, errors.New("the API server is away")
+	})
+	return away
+}
+
 // Two daemons never act at once: the second waits, and takes over after the
 // first has given the lease back.
 func TestSecondDaemonTakesOver(t *testing.T) {
@@ -91,10 +100,8 @@ func TestSecondDaemonTakesOver(t *testing.T) {
 // and ends with an error, so that it is started again.
 func TestDaemonThatLosesTheLeaseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kube, away := fake.NewClientset(), atomic.Bool{}
-		kube.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return away.Load(), nil, errors.New("the API server is away")
-		})
+		kube := fake.NewClientset()
+		away := outage(kube, "*")
 		h := contend(t, kube, "quorate-a")
 		defer h.stop()
 		held := <-h.acts
@@ -173,10 +180,8 @@ func TestLeaseIsNotHeldByALateAnswer(t *testing.T) {
 // once: it does not try to get it back.
 func TestDaemonThatFindsAnotherHolderEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kube, away := fake.NewClientset(), atomic.Bool{}
-		kube.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return away.Load(), nil, errors.New("the API server is away")
-		})
+		kube := fake.NewClientset()
+		away := outage(kube, "update")
 		h := contend(t, kube, "quorate-a")
 		defer h.stop()
 		held := <-h.acts

@@ -9,15 +9,20 @@ import (
 // tenancy is a shard that this daemon holds, with what is under way over its clusters.
 type tenancy struct {
 	claim *claim
-	// cut ends what is under way.
-	cut chan struct{}
+	// under way ends with during, which cut ends.
+	during context.Context
+	cut    context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
 	under  sync.WaitGroup
 }
 
-func newTenancy(c *claim) *tenancy { return &tenancy{claim: c, cut: make(chan struct{})} }
+func newTenancy(c *claim) *tenancy {
+	t := &tenancy{claim: c}
+	t.during, t.cut = context.WithCancel(context.Background())
+	return t
+}
 
 // open reports whether enter would let in.
 func (t *tenancy) open() bool {
@@ -35,16 +40,10 @@ func (t *tenancy) enter(ctx context.Context) (entered context.Context, leave fun
 	}
 	t.under.Add(1)
 	entered, end := context.WithCancel(ctx)
-	left := make(chan struct{})
-	go func() {
-		select {
-		case <-t.cut:
-		case <-left:
-		}
-		end()
-	}()
+	stop := context.AfterFunc(t.during, end)
 	return entered, func() {
-		close(left)
+		stop()
+		end()
 		t.under.Done()
 	}, true
 }
@@ -68,6 +67,6 @@ func (t *tenancy) close(ctx context.Context, patience time.Duration) {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
-	close(t.cut)
+	t.cut()
 	<-ended
 }

@@ -96,7 +96,7 @@ func TestAPausedProcessUndoesNoCommit(t *testing.T) {
 	if _, err := f.p.store.save(t.Context(), old, "another"); !errors.Is(err, errOvertaken) {
 		t.Errorf("saved over another commit: %v", err)
 	}
-	// It reads what is accepted, and goes on from there.
+	// It reads what is accepted, and continues with that.
 	f.pollOnce([]string{"shop/orders 3.6.18"}, 0, 0, 0)
 	leads = false
 	g.pollOnce([]string{"shop/orders 3.6.18"}, 0, 0, 0)
