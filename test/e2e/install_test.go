@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -199,22 +198,13 @@ func TestEveryWayToInstallQuorate(t *testing.T) {
 // Another one has the lease then: that, or the one in its place if it happens to ask first.
 func (w *world) takesOver(system string) {
 	w.Helper()
-	holder := func(ctx context.Context) (string, error) {
-		lease, err := w.cluster.Client.CoordinationV1().Leases(system).Get(ctx, "quorate", metav1.GetOptions{})
-		if err != nil || lease.Spec.HolderIdentity == nil {
-			return "", err
-		}
-		return *lease.Spec.HolderIdentity, nil
-	}
-	first, err := holder(w.Context())
+	first, err := w.leaseHolder(w.Context(), system)
 	w.must(err)
 	pods, err := w.cluster.Client.CoreV1().Pods(system).List(w.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=daemon"})
 	w.must(err)
 	names := map[string]bool{}
-	for _, pod := range pods.Items {
-		names[pod.Name] = slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		})
+	for i := range pods.Items {
+		names[pods.Items[i].Name] = lab.Ready(&pods.Items[i])
 	}
 	if !names[first] || len(names) != 2 || slices.Contains(slices.Collect(maps.Values(names)), false) {
 		w.Fatalf("%s acts, and these are ready: %v", first, names)
@@ -228,7 +218,7 @@ func (w *world) takesOver(system string) {
 	})
 	second := ""
 	w.eventually("the other one to take over", holdLimit, func(ctx context.Context) (_ bool, err error) {
-		second, err = holder(ctx)
+		second, err = w.leaseHolder(ctx, system)
 		return second != first && second != "", err
 	})
 	w.Logf("%s gives the lease to %s; these were there: %v", first, second, names)

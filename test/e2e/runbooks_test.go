@@ -123,16 +123,17 @@ func (w *world) runPage(page, system string) {
 	w.Helper()
 	root, err := lab.Root(w.Context())
 	w.must(err)
-	text, err := os.ReadFile(filepath.Join(root, "docs", page))
-	w.must(err)
+	p := w.readPage(filepath.Join(root, "docs", page), strings.NewReplacer("https://git.example.com/platform/etcd.git", w.git.URL()))
 	operate, ran := w.operate(system), 0
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-		for _, command := range strings.Split(strings.TrimSpace(block[1]), "\n") {
-			out, err := operate(strings.ReplaceAll(command, "https://git.example.com/platform/etcd.git", w.git.URL()))
-			if err != nil || strings.TrimSpace(out) == "" {
-				w.Errorf("docs/%s: %s: %v; it prints %q", page, command, err, out)
+	for _, blocks := range p.parts {
+		for _, b := range blocks {
+			for _, command := range b.commands {
+				out, err := operate(command)
+				if err != nil || strings.TrimSpace(out) == "" {
+					w.Errorf("docs/%s: %s: %v; it prints %q", page, command, err, out)
+				}
+				ran++
 			}
-			ran++
 		}
 	}
 	if ran == 0 {
@@ -194,6 +195,15 @@ func (w *world) deployImage(image string, args ...string) (system string) {
 	w.must(w.cluster.Apply(w.Context(), dir))
 	w.awaitDeployed(system)
 	return system
+}
+
+// leaseHolder is which pod of a quorate in the cluster acts, "" for none.
+func (w *world) leaseHolder(ctx context.Context, system string) (string, error) {
+	lease, err := w.cluster.Client.CoordinationV1().Leases(system).Get(ctx, "quorate", metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		return "", err
+	}
+	return *lease.Spec.HolderIdentity, nil
 }
 
 // awaitDeployed waits until all replicas of a quorate in the cluster are ready, and those of

@@ -125,13 +125,10 @@ func takeOverRoll(t *testing.T, earlier build) {
 	want := spec{version: "3.5.35", replicas: 3, backup: "Required"}
 	w := createEarlier(t, "takeover-roll", earlier, want)
 	writer, history, pods := w.load(), w.recordHistory("history/"), w.watchPods()
-	first := w.uids()["orders-2"]
+	before := w.uids()
 	want.version = "3.6.16"
 	w.commit("Upgrade", want)
-	w.eventually("the first restart", rollLimit, func(context.Context) (bool, error) {
-		now := w.uids()["orders-2"]
-		return now != "" && now != first, nil
-	})
+	w.awaitRestart(before, "orders-2")
 
 	record := w.fields(clusterRecord)
 	w.takeOver()
@@ -156,20 +153,13 @@ func takeOverThereAndBack(t *testing.T, earlier build) {
 	w := createEarlier(t, "takeover-back", earlier, want)
 	writer, history, pods := w.load(), w.recordHistory("history/"), w.watchPods()
 	want.version = "3.5.35"
-	w.commit("Upgrade", want)
 	before := w.uids()
-	restarted := func(pod string) {
-		t.Helper()
-		w.eventually("the restart of "+pod, rollLimit, func(context.Context) (bool, error) {
-			now := w.uids()[pod]
-			return now != "" && now != before[pod], nil
-		})
-	}
-	restarted("orders-4")
+	w.commit("Upgrade", want)
+	w.awaitRestart(before, "orders-4")
 	w.takeOver()
-	restarted("orders-3")
+	w.awaitRestart(before, "orders-3")
 	w.takeBack(earlier)
-	restarted("orders-2")
+	w.awaitRestart(before, "orders-2")
 	w.takeOver()
 	w.awaitDone(rollLimit)
 	w.takeBack(earlier)
@@ -202,28 +192,21 @@ func TestQuorateItselfIsRolledOut(t *testing.T) {
 	w.awaitFields(clusterRecord, w.applied)
 	writer, history, pods := w.load(), w.recordHistory("history/"), w.watchPods()
 	uids := w.uids()
-	restarted := func(pod string) {
-		t.Helper()
-		w.eventually("the restart of "+pod, rollLimit, func(context.Context) (bool, error) {
-			now := w.uids()[pod]
-			return now != "" && now != uids[pod], nil
-		})
-	}
 	update := func(image string) {
 		t.Helper()
 		begun := time.Now()
 		w.kubectl("-n", system, "set", "image", "deployment/quorate", "quorate="+image)
 		w.awaitDeployed(system)
-		lease, err := w.cluster.Client.CoordinationV1().Leases(system).Get(t.Context(), "quorate", metav1.GetOptions{})
+		holder, err := w.leaseHolder(t.Context(), system)
 		w.must(err)
-		t.Logf("rolled out %s in %s; %s acts, the lease has changed hands %d times", image, time.Since(begun).Round(time.Second), *lease.Spec.HolderIdentity, *lease.Spec.LeaseTransitions)
+		t.Logf("rolled out %s in %s; %q acts", image, time.Since(begun).Round(time.Second), holder)
 	}
 
 	want.version = "3.5.35"
 	w.commit("Upgrade", want)
-	restarted("orders-4")
+	w.awaitRestart(uids, "orders-4")
 	update(shared.image)
-	restarted("orders-2")
+	w.awaitRestart(uids, "orders-2")
 	update(before.image)
 	w.awaitFields(clusterRecord, w.applied)
 	update(shared.image)
@@ -290,19 +273,31 @@ func createEarlier(t *testing.T, short string, earlier build, s spec) *world {
 	return w
 }
 
+// awaitRestart waits until a pod was replaced that had a UID before.
+func (w *world) awaitRestart(before map[string]string, pod string) {
+	w.Helper()
+	w.eventually("the restart of "+pod, rollLimit, func(context.Context) (bool, error) {
+		now := w.uids()[pod]
+		return now != "" && now != before[pod], nil
+	})
+}
+
 // takeOver ends the daemon, and starts the quorate of this checkout in its place.
 func (w *world) takeOver() {
 	w.Helper()
-	w.must(w.daemon.Stop())
-	w.options.Binary, w.options.GuardImage, w.options.Earlier = shared.binary, shared.image, false
-	w.start()
+	w.replaceDaemon(build{shared.binary, shared.image}, false)
 }
 
 // takeBack ends the daemon, and starts the earlier quorate in its place.
 func (w *world) takeBack(earlier build) {
 	w.Helper()
+	w.replaceDaemon(earlier, true)
+}
+
+func (w *world) replaceDaemon(by build, earlier bool) {
+	w.Helper()
 	w.must(w.daemon.Stop())
-	w.options.Binary, w.options.GuardImage, w.options.Earlier = earlier.binary, earlier.image, true
+	w.options.Binary, w.options.GuardImage, w.options.Earlier = by.binary, by.image, earlier
 	w.start()
 }
 
