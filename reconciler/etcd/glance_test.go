@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -18,13 +19,25 @@ func (s *etcdServers) glance(last state.Round) (state.Round, bool) {
 	return s.clients.Glance(s.Context(), "shop/orders", s.endpoints, last)
 }
 
+// atRest is a round after which nothing changes by itself: from 3.6 on, each member writes the version of
+// its schema a moment after the cluster's version is agreed on, and reports it from then on.
+func (s *etcdServers) atRest() state.Round {
+	s.Helper()
+	return s.await("members at rest", func(r state.Round) bool {
+		return troubleOf(r) == "" && !slices.ContainsFunc(r.Members, func(m state.Member) bool {
+			minor := state.Minor(m.Version)
+			return minor != "3.4" && minor != "3.5" && m.StorageVersion != r.ClusterVersion
+		})
+	})
+}
+
 // A glance at members of each line sees that they are as they were, with the revision and sizes that
 // they have by now, and sees an alarm, another leader, and a member that is gone.
 func TestAGlanceSeesWhatAStatusHas(t *testing.T) {
 	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
 		t.Run(version, func(t *testing.T) {
 			s := startEtcd(t, version, 3, false)
-			last := s.round(false)
+			last := s.atRest()
 			c, err := s.clients.client("shop/orders", s.endpoints[0])
 			if err != nil {
 				t.Fatal(err)
@@ -99,7 +112,7 @@ func (m *Conn) id(t *testing.T) uint64 {
 // Only what was well, of all members and of this very cluster, can be the same.
 func TestAGlanceAtWhatWasNotWellIsNone(t *testing.T) {
 	s := startEtcd(t, etcdtest.V36, 1, false)
-	last := s.round(false)
+	last := s.atRest()
 	for name, spoil := range map[string]func(r *state.Round){
 		"there was no list":       func(r *state.Round) { r.Problem = "no member answers" },
 		"an alarm was on":         func(r *state.Round) { r.Alarms = []state.Alarm{{Kind: state.NoSpace}} },
