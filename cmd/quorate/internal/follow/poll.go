@@ -68,6 +68,8 @@ type Poller struct {
 	loaded   bool      // whether it was read from the ConfigMap
 	failed   int       // polls since the last good one
 	said     memo.Once // the error that was logged last
+	// logged are the problems of the commit that was applied last.
+	logged map[string]bool
 	// tooManyChanges is the commit that is held because of how many clusters it changes.
 	tooManyChanges struct {
 		head sources.Head
@@ -460,9 +462,7 @@ func (p *Poller) apply(next accepted, set schema.Set, target Target, own bool) {
 	for _, skipped := range s.Skipped {
 		p.log.Warn("manifest skipped", "file", skipped)
 	}
-	for _, problem := range set.Problems {
-		p.log.Warn("problem in a manifest", "commit", s.Commit, "problem", problem.String())
-	}
+	p.logProblems(s.Commit, set.Problems)
 	clusters := desired.Clusters(set, s.Commit, before)
 	for i := range clusters {
 		clusters[i].Accepted = next.acceptance()
@@ -475,6 +475,18 @@ func (p *Poller) apply(next accepted, set schema.Set, target Target, own bool) {
 	target.SetNeeded(desired.Needed(set))
 	target.SetBackups(next.backups)
 	p.inForce.Store(true)
+}
+
+// logProblems logs those that the commit before did not have.
+func (p *Poller) logProblems(commit string, problems []schema.Problem) {
+	logged := make(map[string]bool, len(problems))
+	for _, problem := range problems {
+		text := problem.String()
+		if logged[text] = true; !p.logged[text] {
+			p.log.Warn("problem in a manifest", "commit", commit, "problem", text)
+		}
+	}
+	p.logged = logged
 }
 
 // countErrors leaves out the warnings.

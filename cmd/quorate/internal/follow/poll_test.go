@@ -145,6 +145,33 @@ func TestPollerKeepsTheLastGoodCommit(t *testing.T) {
 	f.pollOnce([]string{"shop/orders 3.6.12"}, 0, 0, 0)
 }
 
+// A problem is logged when it is new: a repository with many warnings does not have them all logged again
+// for a commit that changes something else.
+func TestAProblemIsLoggedOnce(t *testing.T) {
+	f := follow(t)
+	logged := func(path, text string) (n int) {
+		t.Helper()
+		f.Commit(path, text)
+		f.log.Reset()
+		f.p.Once(t.Context(), f.r)
+		return strings.Count(f.log.String(), `msg="problem in a manifest"`)
+	}
+	for _, c := range []struct {
+		what, path, text string
+		want             int
+	}{
+		{"a file with a problem", "clusters/users.yaml", desiredtest.BrokenFile, 1},
+		{"another file", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"), 0},
+		{"one more problem", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6"), 1},
+		{"a problem less", "clusters/users.yaml", desiredtest.ClusterFile("users", "3.6.16"), 0},
+		{"the same problem again", "clusters/users.yaml", desiredtest.BrokenFile, 1},
+	} {
+		if n := logged(c.path, c.text); n != c.want {
+			t.Errorf("%s: %d problems are logged, want %d:\n%s", c.what, n, c.want, f.log)
+		}
+	}
+}
+
 func TestPollerSaysNothingWhenItIsToEnd(t *testing.T) {
 	f := follow(t)
 	ctx, cancel := context.WithCancel(t.Context())
