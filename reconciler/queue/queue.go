@@ -37,6 +37,7 @@ type Queue struct {
 	// tries is how the last passes over each key ended.
 	tries *memo.Map[tries]
 	turns *turns
+	order *fair
 }
 
 // tries is how the last passes over a key ended.
@@ -50,11 +51,13 @@ type tries struct {
 }
 
 // New returns a queue whose failed passes are tried again after first, and then after
-// twice as long each time, up to MaxRetry. Namespaces take turns.
+// twice as long each time, up to MaxRetry. Namespaces take turns, and so do keys that were
+// added or woken and keys whose time has come.
 func New(first time.Duration) Queue {
-	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Queue: newFair()})
+	order := newFair()
+	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Queue: order})
 	keys := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Queue: ready})
-	return Queue{keys, first, &memo.Map[tries]{}, &turns{}}
+	return Queue{keys, first, &memo.Map[tries]{}, &turns{}, order}
 }
 
 // BackOff is how long to wait after so many failures in a row, one at least.
@@ -65,13 +68,16 @@ func BackOff(first time.Duration, failures int) time.Duration {
 // Add asks for a pass over a key now, for a reason that no pass before knew of.
 func (q Queue) Add(key string) {
 	q.tries.Change(key, func(t tries) tries { return tries{news: t.news + 1} })
-	q.keys.Add(key)
+	q.Wake(key)
 }
 
 // Wake asks for a pass over a key because something has changed around it. After a failure
 // that does not bring the next pass forward by much: it is often the failed pass itself
 // that has changed something.
-func (q Queue) Wake(key string) { q.keys.Add(key) }
+func (q Queue) Wake(key string) {
+	q.order.happen(key)
+	q.keys.Add(key)
+}
 
 // Len is how many keys wait.
 func (q Queue) Len() int { return q.keys.Len() }
