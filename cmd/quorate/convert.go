@@ -30,7 +30,7 @@ standard input, and prints quorate's files. What has no equivalent is noted in a
 comment where it matters, and on standard error as file:line: message. An object
 that cannot be expressed is printed as a comment. Only --dir is written to.
 
-It ends with 0 when every object was converted, and with 1 when one was left
+Exit status: 0 when every object was converted, 1 when one was left
 out, which every etcd of an operator that quorate does not know is, when something
 could not be read, or when there was nothing to convert. Give all files at once: a backup finds its
 cluster, and a restore its spec, in the others.`,

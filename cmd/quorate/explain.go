@@ -20,12 +20,12 @@ func newExplain() *cobra.Command {
 	output := ""
 	cmd := &cobra.Command{
 		Use:   "explain [HOLD]",
-		Short: "Say what a hold means, and what to do",
+		Short: "Explain what a hold means, and what to do",
 		Long: `explain says what a hold means, why quorate holds, and what a person can do. HOLD is the kind
 of a hold (Refused, or HoldRefused as an Event has it), the rule that holds (window), or the
-reason of a condition (Orphaned). Without one it lists them all. It asks nobody.
+reason of a condition (Orphaned). Without one it lists them all. It needs no cluster.
 
-It ends with 0, or with 1 if there is no such hold.`,
+Exit status: 0, or 1 if there is no such hold.`,
 		Example: `  quorate explain window
   quorate explain Refused
   quorate explain -o markdown > holds.md`,

@@ -67,9 +67,9 @@ all fields.
 <!-- quorate-plan part 1 -->, by which a bot finds the comment that it wrote before.
 What is longer than --limit continues in part 2.
 
-It ends with 0 when there is nothing to do, with 2 when a cluster differs from
-its file (steps are due, or something holds them) or, offline, when the revisions
-differ, and with 1 on an error, a file with errors included.`,
+Exit status: 0 when there is nothing to do, 2 when a cluster differs from its file
+(steps are due, or something holds them) or, offline, when the revisions differ,
+and 1 on an error, a file with errors included.`,
 		Example: `  quorate plan clusters/
   quorate plan --repo https://git.example.com/etcd.git --branch main --path clusters -o json
   quorate plan --offline --base origin/main clusters

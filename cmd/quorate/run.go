@@ -51,9 +51,9 @@ func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the daemon",
-		Long: `run polls a branch of a Git repository, and makes the etcd clusters of the
-Kubernetes cluster what its files say: one action at a time, each with a reason.
-It keeps no state in memory that it depends on, and may be killed at any time.`,
+		Long: `run polls a branch of a Git repository, and reconciles the etcd clusters of the
+Kubernetes cluster with its files: one action at a time, each with a reason.
+It depends on no state in memory, and may be killed at any time.`,
 		Example: "  quorate run --repo https://git.example.com/etcd.git --path clusters",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -48,8 +48,8 @@ file (or directory/, or a pattern such as clusters/*.yaml, or * for all) and the
 Errors, and the warnings about a change that --base shows, are never ignored.
 docs/problems.md lists all IDs.
 
-It ends with 0 when there is no error, and with 1 when there is one, or when
-there is nothing to check. Warnings count as errors only with --strict.`,
+Exit status: 0 when there is no error, 1 when there is one, or when there is
+nothing to check. Warnings count as errors only with --strict.`,
 		Example: `  quorate validate clusters/
   quorate validate --base origin/main clusters/
   quorate validate -o github clusters/       # annotations on the lines of a pull request

@@ -48,8 +48,8 @@ With --all it shows the clusters of several Kubernetes clusters that follow one 
 it reads the status branches at --repo, which their daemons write with --status=branch, each
 of a name of its own that begins with --status-branch.
 
-It ends with 0 if everything that it shows is Ready, with 2 if something is not, and
-with 1 if it could not find out. With --watch it runs until it is interrupted, and shows
+Exit status: 0 if everything that it shows is Ready, 2 if something is not, and 1 if
+it could not find out. With --watch it runs until it is interrupted, and shows
 each change as the daemon tells of it, in place on a terminal, else as one more text or
 document; where there is no daemon that can tell, it asks every two seconds.`,
 		Example: `  quorate status                      # all clusters
