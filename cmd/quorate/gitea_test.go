@@ -42,7 +42,7 @@ import (
 )
 
 // TestGitea has the daemon's parts work with a real Gitea, by way of its flags, with
-// tokens that have the rights that the README names and no others.
+// tokens that have the rights that docs/status.md and docs/pull-requests.md name and no others.
 func TestGitea(t *testing.T) {
 	g := startGitea(t)
 	t.Run("132, 133: a private repository is followed, and what becomes of the token or the repository deletes nothing", g.follows)

@@ -156,7 +156,7 @@ func TestTwoClonesGiveOneImage(t *testing.T) {
 	}
 }
 
-// quorate itself gives one image from two clones, which is what the README says of it.
+// quorate itself gives one image from two clones, which is what docs/install.md says of it.
 func TestQuorateIsOneImage(t *testing.T) {
 	origin := git(t, ".", "rev-parse", "--show-toplevel")
 	here := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}

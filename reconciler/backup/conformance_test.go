@@ -716,7 +716,7 @@ func stored(t *testing.T, snapshot []byte) []byte {
 	return text
 }
 
-// memoryBound is what the README promises: 40 MiB at any size, of the whole process.
+// memoryBound is what docs/guarantees.md promises: 40 MiB at any size, of the whole process.
 // Without it go what the runtime itself takes, and what is to be collected, which the
 // limit in the process of a backup bounds.
 const memoryBound = 26 << 20

@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// memoryBound is what the README promises of a backup: 40 MiB at any size.
+// memoryBound is what docs/guarantees.md promises of a backup: 40 MiB at any size.
 const memoryBound = 40 << 20
 
 // printBackups prints what backups and restores take.

@@ -343,14 +343,14 @@ func TestEachAlertHasACase(t *testing.T) {
 	}
 }
 
-// The README counts the rules.
-func TestTheREADMECountsTheRules(t *testing.T) {
-	text, err := os.ReadFile(root + "README.md")
+// The page on the status counts the rules.
+func TestTheStatusPageCountsTheRules(t *testing.T) {
+	text, err := os.ReadFile(root + "docs/status.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := fmt.Sprintf("has %d such rules", len(readRules(t))); !strings.Contains(string(text), want) {
-		t.Errorf("the README does not say %q", want)
+		t.Errorf("docs/status.md does not say %q", want)
 	}
 }
 

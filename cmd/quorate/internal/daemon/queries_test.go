@@ -151,7 +151,7 @@ func TestRulesUseMetricsThatExist(t *testing.T) {
 // So does every metric of a rule that a page shows.
 func TestPagesUseMetricsThatExist(t *testing.T) {
 	known := knownMetrics(t)
-	for _, page := range []string{"README.md", "docs/alerts.md"} {
+	for _, page := range []string{"README.md", "docs/status.md", "docs/alerts.md"} {
 		text, err := os.ReadFile(root + page)
 		if err != nil {
 			t.Fatal(err)

@@ -11,14 +11,17 @@ import (
 	"testing"
 )
 
-// The safety table of the README names every rule in its order, and links to the
+// guarantees is the page with the rules and the invariants.
+const guarantees = "../../docs/guarantees.md"
+
+// The safety table of docs/guarantees.md names every rule in its order, and links to the
 // table test that holds it.
-func TestTheReadmeNamesEveryRule(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+func TestTheGuaranteesNameEveryRule(t *testing.T) {
+	page, err := os.ReadFile(guarantees)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| .* \\| \\[\\w+\\.go\\]\\((\\S+)\\) \\| I").FindAllStringSubmatch(string(readme), -1)
+	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| .* \\| \\[\\w+\\.go\\]\\((\\S+)\\) \\| I").FindAllStringSubmatch(string(page), -1)
 	rules := table()
 	if len(rows) != len(rules) {
 		t.Fatalf("%d rows for %d rules", len(rows), len(rules))
@@ -28,7 +31,7 @@ func TestTheReadmeNamesEveryRule(t *testing.T) {
 		if name != r.name {
 			t.Errorf("row %d is about %s, and the rule is %s", i+1, name, r.name)
 		}
-		test, err := os.ReadFile(filepath.Join("../..", path))
+		test, err := os.ReadFile(filepath.Join(filepath.Dir(guarantees), path))
 		if err != nil || !strings.Contains(string(test), "checkRule(t, "+calledHere(r)+",") {
 			t.Errorf("%s: %s holds no table of that rule (%v)", name, path, err)
 		}
@@ -41,27 +44,27 @@ func calledHere(r rule) string {
 	return strings.TrimLeft(name, "./")
 }
 
-// A link of the README leads somewhere.
-func TestTheReadmesLinksLeadSomewhere(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+// A link of the page leads somewhere.
+func TestTheGuaranteesLinksLeadSomewhere(t *testing.T) {
+	page, err := os.ReadFile(guarantees)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(string(readme), -1) {
-		if _, err := os.Stat(filepath.Join("../..", link[1])); err != nil {
+	for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(string(page), -1) {
+		if _, err := os.Stat(filepath.Join(filepath.Dir(guarantees), link[1])); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// The README says of every invariant what doc.go says, and whether the simulation
+// It says of every invariant what doc.go says, and whether the simulation
 // judges it.
-func TestTheReadmeNamesEveryInvariant(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+func TestTheGuaranteesNameEveryInvariant(t *testing.T) {
+	page, err := os.ReadFile(guarantees)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := regexp.MustCompile(`(?m)^\| I(\d+) \| (.*) \| (.*) \| .* \|$`).FindAllStringSubmatch(string(readme), -1)
+	rows := regexp.MustCompile(`(?m)^\| I(\d+) \| (.*) \| (.*) \| .* \|$`).FindAllStringSubmatch(string(page), -1)
 	texts := invariantTexts()
 	if len(rows) != len(texts) {
 		t.Errorf("%d rows for %d invariants", len(rows), len(texts))
@@ -70,7 +73,7 @@ func TestTheReadmeNamesEveryInvariant(t *testing.T) {
 		n, _ := strconv.Atoi(row[1])
 		_, other := elsewhere[n]
 		if row[2] != texts[n] || strings.HasPrefix(row[3], "–") != other {
-			t.Errorf("I%d is %q, judged elsewhere: %t; the README says %q, %q", n, texts[n], other, row[2], row[3])
+			t.Errorf("I%d is %q, judged elsewhere: %t; the page says %q, %q", n, texts[n], other, row[2], row[3])
 		}
 	}
 }

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// The page on installing shows the commands of the README, which the end-to-end tests run, and no
+// others.
+func TestTheInstallPageHasTheCommandsOfTheREADME(t *testing.T) {
+	blocks := func(page string) []string {
+		return regexp.MustCompile("(?ms)^```sh\n.*?^```$").FindAllString(textOf(t, page), -1)
+	}
+	want, got := blocks("README.md"), blocks("docs/install.md")
+	if len(want) != 2 || !slices.Equal(want, got) {
+		t.Errorf("the README shows %q, and docs/install.md %q", want, got)
+	}
+}
+
+// Its tables have the rights of deploy/base, in their order.
+func TestTheInstallPageHasTheRightsOfTheBase(t *testing.T) {
+	var want []string
+	readYAML(t, filepath.Join(deployed, "base", "clusterrole.yaml"), func(text []byte) error {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal(text, &role); err != nil || role.Kind != "ClusterRole" {
+			return err
+		}
+		for _, rule := range role.Rules {
+			if len(rule.Resources) > 0 {
+				want = append(want, "| `"+strings.Join(rule.Resources, "`, `")+"` | "+strings.Join(rule.Verbs, ", ")+" |")
+			}
+		}
+		return nil
+	})
+	got := regexp.MustCompile("(?m)^\\| `.*` \\| (?:get|list|create)(?:, [a-z]+)* \\|$").FindAllString(textOf(t, "docs/install.md"), -1)
+	if len(want) < 15 || !slices.Equal(want, got) {
+		t.Errorf("deploy/base has\n%s\nand docs/install.md\n%s", strings.Join(want, "\n"), strings.Join(got, "\n"))
+	}
+}
+
+// The page on the status names each path of the API.
+func TestTheStatusPageHasThePathsOfTheAPI(t *testing.T) {
+	var described struct {
+		Paths map[string]any `json:"paths"`
+	}
+	if err := json.Unmarshal([]byte(textOf(t, "cmd/quorate/internal/api/openapi.json")), &described); err != nil {
+		t.Fatal(err)
+	}
+	want := slices.Sorted(maps.Keys(described.Paths))
+	var got []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `(/api/[^`]*)` \\|").FindAllStringSubmatch(textOf(t, "docs/status.md"), -1) {
+		got = append(got, row[1])
+	}
+	if slices.Sort(got); len(want) == 0 || !slices.Equal(want, got) {
+		t.Errorf("the API has %q, and docs/status.md %q", want, got)
+	}
+}
+
+// An anchor that a page links to is a heading there, by the rule of code hosts.
+func TestEveryAnchorOfALinkIsAHeading(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:\s]*)#([^)\s]+)\)`)
+	linked := 0
+	for _, pattern := range []string{"*.md", "docs/*.md", "deploy/helm/quorate/*.md", "examples/*/*.md", "schema/*.md", "test/*.md"} {
+		pages, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		if err != nil || len(pages) == 0 {
+			t.Fatalf("%s has no pages (%v)", pattern, err)
+		}
+		for _, page := range pages {
+			page, _ = strings.CutPrefix(page, "../../")
+			for _, found := range link.FindAllStringSubmatch(textOf(t, page), -1) {
+				to := page
+				if found[1] != "" {
+					to = filepath.Join(filepath.Dir(page), found[1])
+				}
+				if linked++; filepath.Ext(to) == ".md" && exists(filepath.Join("..", "..", to)) && !slices.Contains(anchors(textOf(t, to)), found[2]) {
+					t.Errorf("%s links to %s, which has no heading %s", page, to, found[2])
+				}
+			}
+		}
+	}
+	if linked < 20 {
+		t.Errorf("%d links with an anchor were found", linked)
+	}
+}
+
+// anchors are those of a page's headings.
+func anchors(page string) []string {
+	var all []string
+	code := regexp.MustCompile("(?ms)^```.*?^```$")
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(code.ReplaceAllString(page, ""), -1) {
+		text := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(heading[1], "$1")
+		text = regexp.MustCompile(`[^\pL\pN\-_ ]`).ReplaceAllString(strings.ToLower(text), "")
+		all = append(all, strings.ReplaceAll(text, " ", "-"))
+	}
+	return all
+}
