@@ -11,6 +11,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/quorate/quorate/reconciler/naming"
 )
 
 // The page on installing shows the commands of the README, which the end-to-end tests run, and no
@@ -61,6 +63,14 @@ func TestTheStatusPageHasThePathsOfTheAPI(t *testing.T) {
 	}
 	if slices.Sort(got); len(want) == 0 || !slices.Equal(want, got) {
 		t.Errorf("the API has %q, and docs/status.md %q", want, got)
+	}
+}
+
+// Its kubectl command shows the labels that quorate writes for people.
+func TestTheStatusPageHasTheLabelsOfTheStatus(t *testing.T) {
+	want := "kubectl get sts -A -L " + strings.Join([]string{naming.LabelPhase, naming.LabelReason, naming.LabelWantedVersion, naming.LabelCommit}, ",")
+	if !strings.Contains(textOf(t, "docs/status.md"), "\n    "+want+"\n") {
+		t.Errorf("docs/status.md does not show %q", want)
 	}
 }
 
