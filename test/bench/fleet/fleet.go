@@ -37,6 +37,8 @@ const (
 	watched = 90 * time.Second
 	// interval between two polls of Git.
 	interval = 500 * time.Millisecond
+	// connections is how many all members have at the most.
+	connections = 8000
 	// limit of each wait.
 	limit = 30 * time.Minute
 )
@@ -112,7 +114,7 @@ func (r *run) end() {
 
 // prepare starts everything, and waits until quorate finds all clusters as Git says.
 func (r *run) prepare(ctx context.Context, _ *Figures) (err error) {
-	if err := allowFiles(uint64(4*(r.o.Clusters+r.o.Created)*int(r.o.Replicas)) + 1000); err != nil {
+	if err := allowFiles(r.files()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -403,6 +405,13 @@ func (m *members) calm() {
 		one.silent.Store(false)
 		one.slow.Store(false)
 	}
+}
+
+// files is how many this process has open at the most: each member listens, and may have some connections. Those at
+// rest are closed, so that there are never as many for a large fleet.
+func (r *run) files() uint64 {
+	members := (r.o.Clusters + r.o.Created) * int(r.o.Replicas)
+	return uint64(members + min(3*members, connections) + 1000)
 }
 
 // allowFiles raises the limit of open files of this process, which its children have as well.
