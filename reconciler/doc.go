@@ -59,21 +59,51 @@
 //
 // # Words
 //
-//	View        all that one pass knows about one cluster, and the live objects behind it
-//	round       one question to all members of a cluster; deep where it compares hashes
-//	glance      one question to each member at rest: whether all is as in the last round
-//	situation   a View as the rules see it, at one time
-//	action      one idempotent change of the world; a step is an action with its reason
-//	hold        why nothing is done for now, since when, and what a person can do
-//	waypoint    a release, or a setting, that a roll passes through before the
-//	            version in Git
-//	roll        a rollout: the restart of all members, one at a time, onto another pod template
-//	template    the hash of a rendered pod template, which each pod made of it carries
-//	partition   the StatefulSet's cursor of a roll: only pods with an ordinal at or above
-//	            it may take the new template
-//	window      a time in which members may be restarted
-//	record      the ConfigMap in which quorate notes what cannot be seen elsewhere
-//	forecast    the steps that would follow if each had its effect
-//	drill       a backup restored into an ephemeral etcd, and compared with its manifest
-//	wave        clusters that are upgraded before those with a higher number
+// What users read, too: docs/concepts.md has the same.
+//
+//	reconcile       compare a cluster with what Git says, and take the next step towards it:
+//	                whenever something about it changes, and at least every --resync (30s)
+//	plan            the steps between a cluster and what Git says, in order, each with its reason
+//	                and until when it can be undone
+//	action          one idempotent change: of an object in Kubernetes, of etcd, or of the record
+//	step            an action with its reason; a cluster is changed by one step at a time, and
+//	                planned again after each
+//	hold            why nothing is done to a cluster for now, since when, and what a person can do
+//	record          the ConfigMap NAME-record beside a cluster, in which quorate notes what cannot
+//	                be seen elsewhere: who the members are, and what has begun
+//	owner           the one quorate that may act on a cluster: the repository, branch and path
+//	                that it follows, and the name of its instance
+//	guard           the container that runs before etcd in each pod of a member: it lets etcd
+//	                start only on the volume that holds the data of this member
+//	rolling update  the restart of all members, one at a time, onto another pod template; in
+//	                short, a rollout or a roll
+//	template        the hash of a rendered pod template, which each pod made of it carries
+//	partition       the StatefulSet's cursor of a rolling update: only pods with an ordinal at or
+//	                above it may take the new template
+//	health gate     what must hold before a member stops: every member is healthy, twice in a row,
+//	                and has caught up with the leader
+//	soak            how long a restarted member must have been ready before the next one is
+//	                touched (spec.upgrade.soak)
+//	waypoint        a release, or a setting, that a rolling update passes through before the
+//	                version in Git
+//	window          a time in which members may be restarted (spec.maintenance)
+//	wave            clusters whose rolling updates come before those of clusters with a higher
+//	                number (spec.upgrade.wave)
+//	voter, learner  a member that counts for the quorum, and one that does not: a new member is a
+//	                learner until it has caught up
+//	surge           a second member that takes over while the only one of a cluster is replaced
+//	                (spec.upgrade.maxSurge)
+//	drift           what differs from what Git says because another writer has changed it
+//	drill           a backup restored into an ephemeral etcd, and compared with its manifest
+//	manifest        what lies beside a backup in its store: its size and sha256, the cluster, the
+//	                release, the revision, the time; without one it is no backup
+//	forecast        the steps that would follow if each had its effect
+//
+// # Words of the code
+//
+//	View            all that one pass knows about one cluster, and the live objects behind it
+//	pass            one time that a cluster is reconciled, as drawn above
+//	round           one question to all members of a cluster; deep where it compares hashes
+//	glance          one question to each member at rest: whether all is as in the last round
+//	situation       a View as the rules see it, at one time
 package reconciler

@@ -105,6 +105,8 @@ type commandPage struct {
 	dir   string
 	env   []string
 	parts map[string][]commandBlock
+	// order has the headings that have commands, as they stand on the page.
+	order []string
 }
 
 // commandBlock is commands, one a line, and the lines that they print, in this order,
@@ -115,14 +117,7 @@ type commandBlock struct{ commands, prints []string }
 // names of the test in place of those of the example.
 func pageAt(t *testing.T, example string, names *strings.Replacer, dirs ...string) *commandPage {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(example, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &commandPage{T: t, dir: filepath.Join(t.TempDir(), "clone"), parts: map[string][]commandBlock{}}
-	p.env = append(os.Environ(), "PATH="+binaryDir(t)+":"+os.Getenv("PATH"), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
-		"GIT_AUTHOR_NAME=test", "GIT_AUTHOR_EMAIL=test@example.com", "GIT_COMMITTER_NAME=test", "GIT_COMMITTER_EMAIL=test@example.com")
-	p.read(names.Replace(string(text)))
+	p := newPage(t, filepath.Join(example, "README.md"), names)
 	for _, dir := range dirs {
 		files, err := filepath.Glob(filepath.Join(example, dir, "*.yaml"))
 		if err != nil || len(files) == 0 {
@@ -133,17 +128,46 @@ func pageAt(t *testing.T, example string, names *strings.Replacer, dirs ...strin
 			if err != nil {
 				t.Fatal(err)
 			}
-			to := filepath.Join(p.dir, dir, filepath.Base(file))
-			if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(to, []byte(names.Replace(string(text))), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			p.file(filepath.Join(dir, filepath.Base(file)), names.Replace(string(text)))
 		}
 	}
-	p.command("git init -q -b main . && git init -q --bare -b main ../origin && git remote add origin ../origin && git add -A && git commit -q -m begin && git push -q origin main")
+	p.begin()
 	return p
+}
+
+// newPage reads a page, with the names of the test, for a repository that is empty yet.
+func newPage(t *testing.T, path string, names *strings.Replacer) *commandPage {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &commandPage{T: t, dir: filepath.Join(t.TempDir(), "clone"), parts: map[string][]commandBlock{}}
+	p.env = append(os.Environ(), "PATH="+binaryDir(t)+":"+os.Getenv("PATH"), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
+		"GIT_AUTHOR_NAME=test", "GIT_AUTHOR_EMAIL=test@example.com", "GIT_COMMITTER_NAME=test", "GIT_COMMITTER_EMAIL=test@example.com")
+	p.read(names.Replace(string(text)))
+	return p
+}
+
+// file writes a file of the repository.
+func (p *commandPage) file(name, text string) {
+	p.Helper()
+	to := filepath.Join(p.dir, name)
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		p.Fatal(err)
+	}
+	if err := os.WriteFile(to, []byte(text), 0o644); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// begin commits and pushes what is there.
+func (p *commandPage) begin() {
+	p.Helper()
+	if err := os.MkdirAll(p.dir, 0o755); err != nil {
+		p.Fatal(err)
+	}
+	p.command("git init -q -b main . && git init -q --bare -b main ../origin && git remote add origin ../origin && git add -A && git commit -q --allow-empty -m begin && git push -q origin main")
 }
 
 // read takes the page apart.
@@ -155,7 +179,9 @@ func (p *commandPage) read(text string) {
 		switch word, fenced := strings.CutPrefix(line, "```"); {
 		case fenced:
 			if fence = word; fence == "sh" {
-				p.parts[heading] = append(blocks, commandBlock{})
+				if p.parts[heading] = append(blocks, commandBlock{}); len(blocks) == 0 {
+					p.order = append(p.order, heading)
+				}
 			}
 		case fence == "sh":
 			blocks[len(blocks)-1].commands = append(blocks[len(blocks)-1].commands, line)
