@@ -148,5 +148,5 @@ func TestBackupPageRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, query, _ := strings.Cut(url, "?")
-	guide(t, "backup.md", strings.NewReplacer("s3://shop-backups/", "s3://backups/", "?region=eu-west-1'", "?"+query+"'")).follow("Look at the backups")
+	guide(t, "backup.md", strings.NewReplacer("s3://shop-backups/", "s3://backups/", "?region=eu-west-1'", "?"+query+"'")).follow("Inspect backups")
 }
