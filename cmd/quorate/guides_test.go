@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,4 +150,33 @@ func TestBackupPageRuns(t *testing.T) {
 	}
 	_, query, _ := strings.Cut(url, "?")
 	guide(t, "backup.md", strings.NewReplacer("s3://shop-backups/", "s3://backups/", "?region=eu-west-1'", "?"+query+"'")).follow("Inspect backups")
+}
+
+// The figures of the page on many clusters are those of the page on performance, which has them all.
+func TestTheFiguresOfScaleAreThoseOfPerformance(t *testing.T) {
+	rows := func(page, head string) map[string][]string {
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, table, _ := strings.Cut(string(text), "| clusters | CPU cores at rest | memory | sockets | requests a second | "+head)
+		table, _, _ = strings.Cut(table, "\n\n")
+		found := map[string][]string{}
+		for line := range strings.Lines(table) {
+			if cells := strings.Split(line, " | "); len(cells) > 5 {
+				found[strings.TrimPrefix(cells[0], "| ")] = cells
+			}
+		}
+		return found
+	}
+	all, shown := rows("performance.md", "each member is asked within | commit to first action"), rows("scale.md", "commit to first action")
+	if len(shown) < 3 {
+		t.Fatalf("docs/scale.md shows %d rows", len(shown))
+	}
+	for clusters, row := range shown {
+		want := all[clusters]
+		if len(want) < 7 || !slices.Equal(row[:5], want[:5]) || strings.TrimRight(row[5], " |\n") != want[6] {
+			t.Errorf("docs/scale.md shows %q, and docs/performance.md %q", row, want)
+		}
+	}
 }
