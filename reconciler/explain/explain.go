@@ -1,6 +1,6 @@
 // Package explain says what a hold means, why quorate holds, and what a person can do:
-// one entry for each kind of hold, each rule of the planner and each reason that wants
-// a person. `quorate explain`, the documentation and the runbooks are made from it.
+// one entry for each kind of hold, each rule of the planner, each reason that needs
+// a person and each exit code of quorate-guard. `quorate explain` and docs/troubleshooting.md are made from it.
 package explain
 
 import (
@@ -19,6 +19,8 @@ const (
 	Rule Topic = "rule"
 	// Reason is the reason of a condition that no rule gives.
 	Reason Topic = "reason"
+	// Exit is an exit code of quorate-guard, which decides whether a member may start.
+	Exit Topic = "exit code"
 )
 
 // Entry explains one word that a status, an Event or a log line has.
@@ -32,8 +34,8 @@ type Entry struct {
 	Do []string
 }
 
-// All are all entries: kinds, rules in the order in which they are asked, reasons.
-func All() []Entry { return slices.Concat(kinds(), rules(), reasons()) }
+// All are all entries: kinds, rules in the order in which they are asked, reasons, exit codes.
+func All() []Entry { return slices.Concat(kinds(), rules(), reasons(), exits()) }
 
 // Find are the entries of a name. It may be written in another case, and with the Hold
 // that Events put before a kind; one that is written exactly is found alone.
@@ -54,10 +56,15 @@ func Find(name string) []Entry {
 	return near
 }
 
+// Heading is the heading of the entry on a page. A kind and a rule may have the same name.
+func (e Entry) Heading() string {
+	return strings.ToUpper(string(e.Topic[:1])) + string(e.Topic[1:]) + ": " + e.Name
+}
+
 // Markdown is the entry as a section of a page.
 func (e Entry) Markdown() string {
 	var b strings.Builder
-	b.WriteString("## " + e.Name + "\n\n_" + string(e.Topic) + "_\n\n" + e.Means + "\n\n**Why.** " + e.Why + "\n")
+	b.WriteString("## " + e.Heading() + "\n\n" + e.Means + "\n\n**Why.** " + e.Why + "\n")
 	if len(e.Do) > 0 {
 		b.WriteString("\n**What to do.**\n\n")
 	}

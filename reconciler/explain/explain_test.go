@@ -1,6 +1,10 @@
 package explain_test
 
 import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,4 +56,47 @@ func TestAHoldIsFoundAsItIsWritten(t *testing.T) {
 			t.Errorf("%q finds %q, want %q", name, got, want)
 		}
 	}
+}
+
+// A pod in Init:Error shows the exit code of the guard, and each has its entry.
+func TestEveryExitCodeOfTheGuardIsExplained(t *testing.T) {
+	source, err := os.ReadFile("../guard/guard.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, code := range regexp.MustCompile(`(?m)^\tExit\w+ = (\d+)$`).FindAllStringSubmatch(string(source), -1) {
+		want = append(want, "exit-"+code[1])
+	}
+	for _, e := range explain.All() {
+		if e.Topic == explain.Exit {
+			got = append(got, e.Name)
+		}
+	}
+	if len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("explained are %q, and the guard has %q", got, want)
+	}
+}
+
+// The explanations use the words of the documentation.
+func TestExplanationsUseTheWordsOfTheField(t *testing.T) {
+	for text, want := range map[string]int{"It ends by itself, and nobody is told.": 3, "It is told apart.": 1, "The rollout stops, by design.": 0} {
+		if got := len(dialect(text)); got != want {
+			t.Errorf("%q has %d words of a dialect, want %d", text, got, want)
+		}
+	}
+	for _, e := range explain.All() {
+		if found := dialect(strings.Join(append(e.Do, e.Means, e.Why), " ")); len(found) > 0 {
+			t.Errorf("%s says %q", e.Name, slices.Sorted(maps.Keys(found)))
+		}
+	}
+}
+
+// dialect are the words of a text that the documentation does not use.
+func dialect(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, word := range regexp.MustCompile(`(?i)\b(nobody|somebody|whoever|for ever|by itself|by themselves|goes on|made anew|carried out|carry out|told|a roll|the roll|rolls|mended|forge|wish|beside)\b`).FindAllString(text, -1) {
+		found[strings.ToLower(word)] = true
+	}
+	return found
 }
