@@ -21,9 +21,10 @@ func newExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [HOLD]",
 		Short: "Explain what a hold means, and what to do",
-		Long: `explain says what a hold means, why quorate holds, and what a person can do. HOLD is the kind
-of a hold (Refused, or HoldRefused as an Event has it), the rule that holds (window), or the
-reason of a condition (Orphaned). Without one it lists them all. It needs no cluster.
+		Long: `explain says what a hold means, why quorate holds, and what you can do. HOLD is the kind of a
+hold (Refused, or HoldRefused as an Event has it), the rule that holds (window), the reason of
+a condition (Orphaned), or the exit code of the guard in a member's pod (exit-3). Without one
+it lists them all. It uses no network. docs/troubleshooting.md has all of it on one page.
 
 Exit status: 0, or 1 if there is no such hold.`,
 		Example: `  quorate explain window
@@ -61,9 +62,9 @@ func entryNames() []string {
 
 func unknownHold(name string) error {
 	if near := release.Nearest(name, entryNames()); near != "" {
-		return fmt.Errorf("there is no hold, rule or reason %q, did you mean %s?", name, near)
+		return fmt.Errorf("there is no hold, rule, reason or exit code %q, did you mean %s?", name, near)
 	}
-	return fmt.Errorf("there is no hold, rule or reason %q; quorate explain lists them", name)
+	return fmt.Errorf("there is no hold, rule, reason or exit code %q; quorate explain lists them", name)
 }
 
 // printEntries prints entries, or with list one line for each.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
+	"github.com/quorate/quorate/cmd/quorate/internal/docs"
 	"github.com/quorate/quorate/cmd/quorate/internal/status"
 	"github.com/quorate/quorate/schema/release"
 	"github.com/quorate/quorate/sources"
@@ -106,12 +107,18 @@ the live clusters, plans safe ordered steps, and applies them one at a time.`,
 	}
 	root.SetFlagErrorFunc(explainFlag)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 100"))
-	root.AddCommand(newRun(), newPlan(), newStatus(), newExplain(), newValidate(), newConvert(), newSchema(), newSnapshot(), newVersion(), newRestoreVolume(), newCompareTrial(), newTakeBackup())
+	root.AddCommand(newRun(), newPlan(), newStatus(), newExplain(), newValidate(), newConvert(), newSchema(), newSnapshot(), newDocs(), newVersion(), newRestoreVolume(), newCompareTrial(), newTakeBackup())
 	if strings.HasPrefix(program, "kubectl-quorate") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginName}
 		asPlugin(root)
 	}
 	return root
+}
+
+// newDocs prints the documentation, and knows what it was built from.
+func newDocs() *cobra.Command {
+	b := thisBuild()
+	return docs.Command(docs.Build{Version: b.Version, Time: b.CommitTime})
 }
 
 // explainFlag adds which flag may be meant, or which values it takes.

@@ -212,7 +212,7 @@ func (f *runFlags) checkTransport() error {
 // addLease adds the flags about who may act when several daemons run.
 func (f *runFlags) addLease(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.lease.Elect, "leader-elect", true, "act only while holding a lease, so that two daemons never act at once")
-	cmd.Flags().StringVar(&f.lease.Namespace, "lease-namespace", ownNamespace(), "namespace of the lease")
+	cmd.Flags().StringVar(&f.lease.Namespace, "lease-namespace", ownNamespace(), "namespace of the lease; in a pod that of $POD_NAMESPACE")
 	cmd.Flags().IntVar(&f.lease.Shards, "shards", 1, "how many parts the clusters are divided into among all daemons that run with the same number, several for each daemon; with 1, one daemon reconciles all of them (docs/shards.md)")
 }
 
