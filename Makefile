@@ -17,7 +17,7 @@ TEST := go test -vet=off
 # Modules of their own, so that the product's go.mod stays lean.
 PACKAGES := ./cmd/... ./reconciler/... ./schema/... ./sources/... ./test/freeport ./test/mutants/... ./test/perturb ./test/perturb/etcds ./test/perturb/score ./test/tlsmodes
 
-.PHONY: help build unit sim mutants perturb test release-check verify demo e2e gitea minio screenshots bench image chart vulnerabilities sandbox sandbox-down sandbox-test fmt tidy
+.PHONY: help build unit sim mutants perturb test release-check verify demo e2e gitea minio screenshots bench image archives chart vulnerabilities sandbox sandbox-down sandbox-test fmt tidy
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,9 @@ bench: cluster ## Print what users feel as one table; ROLLS=10 of each kind
 image: ## Build quorate's container image, bin/image, without Docker; TAG=v0.1.0, PUSH=registry/repository sends it there
 	@mkdir -p $(BIN)
 	cd deploy/image && go run . -o $(BIN) -tag $(or $(TAG),dev) $(if $(PUSH),-push $(PUSH))
+
+archives: ## Build the archives of a release, bin/archives: the binary, man pages and completions for each platform
+	cd deploy/image && go run . -archives $(BIN)/archives
 
 chart: ## Package the Helm chart into bin; TAG=v0.1.0 makes it that of a release
 	@mkdir -p $(BIN)

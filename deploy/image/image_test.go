@@ -44,14 +44,36 @@ func git(t *testing.T, dir string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// small is a checkout with the commands of this one and nothing in them: its image is built in
-// seconds for any platform.
+const smallQuorate = `package main
+
+import (
+	"fmt"
+	"os"
+)
+
+func main() {
+	if len(os.Args) == 4 && os.Args[1] == "docs" {
+		if err := os.MkdirAll(os.Args[3], 0o755); err != nil {
+			panic(err)
+		}
+		if err := os.WriteFile(os.Args[3]+"/quorate.1", []byte(".TH\n"), 0o600); err != nil {
+			panic(err)
+		}
+	}
+	fmt.Println(os.Args[1:], os.Getenv("POD_NAMESPACE"))
+}
+`
+
+// small is a checkout with the commands of this one and next to nothing in them: its image is
+// built in seconds for any platform. Its quorate says what it was asked for, and writes a man page.
 func small(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for path, text := range map[string]string{
 		"go.mod":                    "module github.com/quorate/quorate\n\ngo 1.26.0\n",
-		"cmd/quorate/main.go":       "package main\n\nfunc main() { println(\"quorate\") }\n",
+		"cmd/quorate/main.go":       smallQuorate,
+		"LICENSE":                   "Take it.\n",
+		"README.md":                 "# quorate\n",
 		"cmd/quorate-guard/main.go": "package main\n\nfunc main() { println(\"guard\") }\n",
 	} {
 		path = filepath.Join(dir, path)
