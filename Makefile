@@ -15,7 +15,7 @@ DEMO_NEEDS := versitygw,etcd-v3.5.21,etcd-v3.5.35,etcd-v3.6.16
 # `make verify` vets, so that the tests need not.
 TEST := go test -vet=off
 # Modules of their own, so that the product's go.mod stays lean.
-PACKAGES := ./cmd/... ./reconciler/... ./schema/... ./sources/... ./test/freeport ./test/mutants/... ./test/perturb ./test/perturb/etcds ./test/perturb/score ./test/tlsmodes
+PACKAGES := ./cmd/... ./docs ./reconciler/... ./schema/... ./sources/... ./test/freeport ./test/mutants/... ./test/perturb ./test/perturb/etcds ./test/perturb/score ./test/tlsmodes
 
 .PHONY: help build unit sim mutants perturb test release-check verify demo e2e gitea minio screenshots bench image archives chart vulnerabilities sandbox sandbox-down sandbox-test fmt tidy
 
