@@ -119,7 +119,7 @@ func TestManPagesAreOfTheCommandsAndTheCommit(t *testing.T) {
 	run := first["quorate-run.1"]
 	for _, has := range []string{
 		".TH \"QUORATE-RUN\" \"1\" \"2026-03-02\" \"quorate v1.2.3\" \"quorate\"\n.SH NAME\nquorate\\-run \\- Run the daemon\n.SH SYNOPSIS\n.B quorate run [flags]\n",
-		"\n.TP\n\\fB\\-\\-interval\\fR \\fIduration\\fR\ntime between two polls of the repository (default 30s)\n", "\n.SH SEE ALSO\n\\fBquorate\\fR(1)\n",
+		"\n.TP\n\\fB\\-\\-interval\\fR \\fIduration\\fR\nGit poll interval (default 30s)\n", "\n.SH SEE ALSO\n\\fBquorate\\fR(1)\n",
 	} {
 		if !strings.Contains(run, has) {
 			t.Errorf("it has no %q:\n%s", has, run)

@@ -22,14 +22,14 @@ type forgeFlags struct {
 
 func (f *forgeFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.kind, "forge", "", "what hosts the repository: github, gitlab or gitea (Forgejo, too); default from --repo, for github.com and gitlab.com")
-	flags.StringVar(&f.url, "forge-url", "", "its URL, such as https://git.example.com; default likewise")
-	flags.StringVar(&f.tokenFile, "forge-token-file", "", "file with a token for it")
-	flags.StringVar(&f.secret, "forge-secret", "", "Secret with such a token (bearerToken or password) or a GitHub App, and ca.crt, in quorate's namespace; read for each request")
+	flags.StringVar(&f.kind, "forge", "", "Git provider of the repository: github, gitlab or gitea (also for Forgejo); for github.com and gitlab.com the default is derived from --repo")
+	flags.StringVar(&f.url, "forge-url", "", "URL of the Git provider, such as https://git.example.com; the default is derived likewise")
+	flags.StringVar(&f.tokenFile, "forge-token-file", "", "file with a token for the Git provider")
+	flags.StringVar(&f.secret, "forge-secret", "", "Secret in quorate's namespace with that token (bearerToken or password) or a GitHub App, and ca.crt; read for each request")
 	flags.BoolVar(&f.pulls, "pull-requests", false, "keep a comment on each open pull request for the branch that shows what it would do to the live clusters; drafts are skipped")
-	flags.BoolVar(&f.forks, "pull-requests-from-forks", false, "with --pull-requests: also on those from forks, which anyone may open")
+	flags.BoolVar(&f.forks, "pull-requests-from-forks", false, "with --pull-requests: comment also on pull requests from forks, which anyone may open")
 	flags.BoolVar(&f.statuses, "commit-statuses", false, "set the status of commits to pending, success or failure, with how far they are applied")
-	flags.StringVar(&f.statusContext, "commit-status-context", "quorate", "name of these statuses; give each quorate that follows the same repository its own")
+	flags.StringVar(&f.statusContext, "commit-status-context", "quorate", "context of the commit statuses; must be unique for each quorate that follows the same repository")
 }
 
 // open prepares the client of the forge; it is nil without credentials for one.

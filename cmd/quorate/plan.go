@@ -49,19 +49,19 @@ would take, in order, each with its reason and until when it can be undone.
 It reads the given files and directories, or with --repo a branch of a Git
 repository. It changes nothing.
 
-With --offline it asks no cluster but compares two Git revisions: --base with the
+With --offline it needs no cluster and compares two Git revisions: --base with the
 files on disk, or with --head. It assumes that each cluster is healthy and is what
 the base says, and it names what it cannot know. Only clusters that differ are
 listed. Give the commit that the branch left as the base, so that what the target
 branch got since then does not count as a change.
 
 Members that do not answer at their own addresses, as from outside of the cluster, are
-asked through the API server, where the account may create pods/portforward; standard
+reached through the API server, where the account may create pods/portforward; standard
 error says so.
 
 -o json is one object: clusters (namespace, name, change, version, changes, hold,
 steps, disruption, restarts, warnings, unknown), others, problems, summary; a step
-has kind, member, from, to and reversibility beside its words. docs/plan-json.md has
+has kind, member, from, to and reversibility besides its text. docs/plan-json.md has
 all fields.
 -o markdown is a comment for a pull request. Its first line is a marker,
 <!-- quorate-plan part 1 -->, by which a bot finds the comment that it wrote before.
@@ -83,7 +83,7 @@ and 1 on an error, a file with errors included.`,
 	f.kube.add(cmd)
 	f.bounds.add(cmd)
 	f.output.add(cmd)
-	cmd.Flags().BoolVar(&f.offline, "offline", false, "compare two Git revisions and ask no cluster")
+	cmd.Flags().BoolVar(&f.offline, "offline", false, "compare two Git revisions without access to a cluster")
 	cmd.Flags().StringVar(&f.base, "base", "", "with --offline: the Git revision to compare with, such as origin/main")
 	cmd.Flags().StringVar(&f.head, "head", "", "with --offline: the Git revision that is wanted; default the files on disk")
 	return cmd

@@ -89,11 +89,11 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.addLease(cmd)
 	f.addPace(cmd)
 	flags := cmd.Flags()
-	flags.DurationVar(&f.interval, "interval", 30*time.Second, "time between two polls of the repository")
+	flags.DurationVar(&f.interval, "interval", 30*time.Second, "Git poll interval")
 	flags.IntVar(&f.mass.Clusters, "max-changed-clusters", 10, "a commit that removes, deletes, hibernates or changes the version, image, security context or storage of more clusters waits for approval; 0 for no limit")
 	flags.IntVar(&f.mass.Percent, "max-changed-percent", 50, "the same as part of all clusters, from three on; 0 for no limit")
 	flags.StringVar(&f.approve, "approve-commit", "", "approve one transition, FROM..TO by the full hashes of the commit in force and of the one that may follow it, or TO for whichever is in force, whatever the history and signatures are and however much it changes; it counts once, as the annotation quorate.dev/approve on the ConfigMap that the log names does")
-	flags.BoolVar(&f.insecure, "insecure-git", false, "follow a repository over http:// without signatures on its commits: whoever can change what passes on the network decides what is applied")
+	flags.BoolVar(&f.insecure, "insecure-git", false, "follow a repository over http:// without signed commits: anyone who can change network traffic decides what is applied")
 	f.addListeners(cmd)
 	cli.ChoiceFlag(cmd, &f.logFormat, "log-format", "format of the log lines; deploy/base sets json", cli.Text, cli.JSON)
 	cli.ChoiceFlag(cmd, &f.logLevel, "log-level", "least level that is logged: waiting is info, a stop or a refusal a warning, a failure or a lost quorum an error", "info", "debug", "warn", "error")
@@ -106,9 +106,9 @@ func (f *runFlags) addListeners(cmd *cobra.Command) {
 	flags.StringVar(&l.Metrics.Listen, "metrics-listen", "", "address for /metrics alone, for example :8443; default on --listen")
 	cli.ChoiceFlag(cmd, (*string)(&l.Metrics.Auth), "metrics-auth", "who may read --metrics-listen: anyone who can reach the address, or only those who give a token of Kubernetes whose account may get /metrics", auth...)
 	flags.StringVar(&l.Page.Listen, "page-listen", "", "address for the read-only page and its API, for example 127.0.0.1:8081, which kubectl port-forward reaches; default none")
-	cli.ChoiceFlag(cmd, (*string)(&l.Page.Auth), "page-auth", "who may read them: anyone who can reach the address, or only those who give a token of Kubernetes whose account may get /quorate", auth...)
-	flags.StringVar(&l.Webhook, "webhook-listen", "", "address for /webhook, which a code host calls after a push; default none")
-	flags.StringVar(&l.WebhookSecretFile, "webhook-secret-file", "", "file with the secret that the code host signs its calls with")
+	cli.ChoiceFlag(cmd, (*string)(&l.Page.Auth), "page-auth", "who may read the page and its API: anyone who can reach the address, or only those who give a token of Kubernetes whose account may get /quorate", auth...)
+	flags.StringVar(&l.Webhook, "webhook-listen", "", "address for /webhook, which the Git provider calls after a push; default none")
+	flags.StringVar(&l.WebhookSecretFile, "webhook-secret-file", "", "file with the secret that the Git provider signs its webhook calls with")
 	flags.StringVar(&l.CertFile, "tls-cert-file", "", "certificate in PEM, with those between it and its authority, for TLS at --metrics-listen, --page-listen and --webhook-listen, but not on loopback; read again when it changes")
 	flags.StringVar(&l.KeyFile, "tls-key-file", "", "private key of --tls-cert-file in PEM")
 }
@@ -211,7 +211,7 @@ func (f *runFlags) checkTransport() error {
 
 // addLease adds the flags about who may act when several daemons run.
 func (f *runFlags) addLease(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.lease.Elect, "leader-elect", true, "act only while holding a lease, so that two daemons never act at once")
+	cmd.Flags().BoolVar(&f.lease.Elect, "leader-elect", true, "enable leader election: act only while holding a lease, so that two daemons never act at the same time")
 	cmd.Flags().StringVar(&f.lease.Namespace, "lease-namespace", ownNamespace(), "namespace of the lease; in a pod that of $POD_NAMESPACE")
 	cmd.Flags().IntVar(&f.lease.Shards, "shards", 1, "how many parts the clusters are divided into among all daemons that run with the same number, several for each daemon; with 1, one daemon reconciles all of them (docs/shards.md)")
 }
@@ -219,9 +219,9 @@ func (f *runFlags) addLease(cmd *cobra.Command) {
 // addPace adds the flags about how many clusters are looked at, and how often.
 func (f *runFlags) addPace(cmd *cobra.Command) {
 	flags, o := cmd.Flags(), &f.kube.options
-	flags.IntVar(&o.Workers, "workers", reconciler.DefaultWorkers, "how many clusters are decided about, and acted on, at the same time; one whose members are being asked is none of them")
-	flags.IntVar(&o.MaxAsks, "max-asks", reconciler.DefaultMaxAsks, "how many clusters' members are asked at the same time; those that answered late the last time have eight times as many places of their own")
-	flags.DurationVar(&o.Resync, "resync", reconciler.DefaultResync, "how often a cluster is looked at of which Kubernetes reports nothing; its members are asked for their status, and every second minute for everything; with more than 6,000 clusters each has 5 ms")
+	flags.IntVar(&o.Workers, "workers", reconciler.DefaultWorkers, "how many clusters are planned and changed at the same time; a cluster whose members are being probed does not count")
+	flags.IntVar(&o.MaxAsks, "max-asks", reconciler.DefaultMaxAsks, "how many clusters' members are probed at the same time; clusters whose members answered late the last time have a separate limit, eight times as high")
+	flags.DurationVar(&o.Resync, "resync", reconciler.DefaultResync, "how often a cluster is reconciled without an event from Kubernetes; the status of its members is read each time, everything else about them every two minutes; with more than 6,000 clusters it is 5 ms for each cluster")
 }
 
 // minResync and maxResync keep a typo from overloading members, and alarms from being seen late.

@@ -22,8 +22,8 @@ func newSnapshot() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot",
 		Short: "List, verify and adopt backups in an object store",
-		Long: `snapshot looks at backups in an object store, without Kubernetes: what there is, and
-whether it is what etcd sent. Only adopt writes: the manifest of another tool's snapshot.
+		Long: `snapshot lists and verifies backups in an object store, without Kubernetes. Only adopt
+writes: the manifest of a snapshot that another tool has taken.
 
 An object URL is s3://bucket/key, gs://bucket/key, azblob://container/key or
 file:///dir/key, with the same parameters as in a file, such as ?region=eu-west-1.`,

@@ -40,18 +40,18 @@ func Command(agent string, git Git) *cobra.Command {
 		Long: `status shows what quorate knows: of all clusters in a table, or of one in detail, with its
 members, its drift, what holds it and what to do, the plan and the backups.
 
-It asks the daemon, through the API server of the Kubernetes cluster or at --server. Where
-no daemon answers it shows what the last one has written into the Kubernetes cluster, says
-so, and how old that is. It changes nothing.
+It reads the status from the daemon, through the API server of the Kubernetes cluster or at
+--server. If no daemon answers, it shows the status that the last one wrote into the Kubernetes
+cluster, and says how old that is. It changes nothing.
 
 With --all it shows the clusters of several Kubernetes clusters that follow one repository:
-it reads the status branches at --repo, which their daemons write with --status=branch, each
-of a name of its own that begins with --status-branch.
+it reads the status branches at --repo, which their daemons write with --status=branch. Each
+daemon has its own branch, whose name begins with --status-branch.
 
-Exit status: 0 if everything that it shows is Ready, 2 if something is not, and 1 if
-it could not find out. With --watch it runs until it is interrupted, and shows
-each change as the daemon tells of it, in place on a terminal, else as one more text or
-document; where there is no daemon that can tell, it asks every two seconds.`,
+Exit status: 0 if everything that it shows is Ready, 2 if something is not, 1 on an error.
+With --watch it runs until it is interrupted, and shows each change as the daemon reports
+it: in place on a terminal, otherwise as a new text or document. Without a
+daemon it polls every two seconds.`,
 		Example: `  quorate status                      # all clusters
   quorate status shop/orders          # one of them, in detail
   quorate status shop/orders --watch  # an upgrade, live
