@@ -1,5 +1,5 @@
-// Package docs has the pages of this directory, for quorate docs: whoever runs quorate has the
-// pages of just that release, without a network.
+// Package docs has the pages of this directory, for quorate docs: a binary has the pages of its
+// own release, and needs no network to show them.
 package docs
 
 import (

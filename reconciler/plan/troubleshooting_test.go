@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -111,16 +112,28 @@ A hold changes nothing: members that run keep serving.
 			b.WriteString(sections[topic] + "\n\n")
 			b.WriteString(overview(topic))
 		}
-		b.WriteString("#" + e.Markdown())
+		b.WriteString("#" + marked(e.Markdown()))
 		if one := said[e.Name]; e.Topic == texts.Rule {
 			if one.text == "" {
 				t.Errorf("no scenario shows what the rule %s says", e.Name)
 			}
-			fmt.Fprintf(&b, "\n**Example** (%s, [%s](../reconciler/plan/testdata/scenarios/%s)):\n\n```text\n%s\n```\n", one.what(), strings.TrimSuffix(one.scenario, ".txtar"), one.scenario, one.text)
+			fmt.Fprintf(&b, "\n**Example** (%s, [%s](../reconciler/plan/testdata/scenarios/%s)):\n\n```text\n%s\n```\n", one.what(), strings.TrimSuffix(one.scenario, ".txtar"), one.scenario, wrapped(one.text))
 		}
 		b.WriteString("\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// marked is an explanation as a page has it: what is code, such as fields and flags, which the
+// tests of the pages look up, and links to other pages.
+func marked(text string) string {
+	code := strings.Join([]string{
+		`\bspec(\.[A-Za-z]+)+(: (false|true|[0-9]+|[A-Z][A-Za-z]+))?`, `\b(state|mode|tls\.mode|upgrade\.path): [A-Z][a-z]+`, `\bupgrade\.wave\b`,
+		`\bquorate (status|plan|validate|snapshot list)( [A-Z]+(/[A-Z]+)?\b| --[a-z]+)*`, `\bquorate explain [a-z]+`,
+		`\bkubectl (describe [a-z]+|logs|get [a-z]+(,[a-z]+)*( -A)?)`, `\betcdctl (endpoint hashkv --cluster|downgrade cancel|member list|auth disable)`, `--[a-z][a-z-]+`,
+	}, "|")
+	text = regexp.MustCompile(code).ReplaceAllString(text, "`$0`")
+	return regexp.MustCompile(`\bdocs/([a-z-]+)\.md`).ReplaceAllString(text, "[$1]($1.md)")
 }
 
 func (e example) what() string {
@@ -139,5 +152,27 @@ func overview(topic texts.Topic) string {
 			links = append(links, "["+e.Name+"](#"+anchor+")")
 		}
 	}
-	return strings.Join(links, " · ") + "\n\n"
+	var b strings.Builder
+	for some := range slices.Chunk(links, 5) {
+		b.WriteString(strings.Join(some, " · ") + "\n")
+	}
+	return b.String() + "\n"
+}
+
+// wrapped is a text in lines that a page has room for.
+func wrapped(text string) string {
+	const columns = 110
+	lines := []string{""}
+	for word := range strings.FieldsSeq(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case len([]rune(*last+" "+word)) > columns:
+			lines = append(lines, word)
+		default:
+			*last += " " + word
+		}
+	}
+	return strings.Join(lines, "\n")
 }
