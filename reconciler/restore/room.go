@@ -26,12 +26,11 @@ func checkRoom(volume string, size int64) error {
 	if size == 0 {
 		return nil // it is of a quorate that did not say
 	}
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(volume, &disk); err != nil {
+	free, err := freeSpace(volume)
+	if err != nil {
 		return fmt.Errorf("how much room the volume has: %w", &os.PathError{Op: "statfs", Path: volume, Err: err})
 	}
-	free, need := int64(disk.Bavail)*disk.Bsize, state.RestoreRoom(size)
-	if free < need {
+	if need := state.RestoreRoom(size); free < need {
 		return fmt.Errorf("%w: it needs %s, and %s are free", ErrNoRoom, state.SizeText(need), state.SizeText(free))
 	}
 	return nil
