@@ -451,67 +451,129 @@ func invalid(text string) (looked int, problems []string) {
 	return looked, problems
 }
 
-// follower is the test that runs the commands of a page.
+// follower is a test that runs the commands of a page.
 type follower struct {
 	// file and test are where it is, and names is how its file names the page.
 	file, test, names string
+	// all says that it runs whatever blocks the page has; else its file names each heading whose commands it runs.
+	all bool
 }
 
 // followers are the tests that run the blocks of shell commands, by page.
-func followers() map[string]follower {
-	return map[string]follower{
-		"README.md":                                  {"test/e2e/install_test.go", "TestTheREADMEInstallsQuorate", `"README.md"`},
-		"docs/install.md":                            {"cmd/quorate/facts_test.go", "TestTheInstallPageHasTheCommandsOfTheREADME", `"docs/install.md"`},
-		"docs/admission.md":                          {"test/admission/policies_test.go", "TestTheCommandsOfThePagesRun", `"admission.md"`},
-		"docs/network.md":                            {"test/admission/policies_test.go", "TestTheCommandsOfThePagesRun", `"network.md"`},
-		"docs/alerts.md":                             {"test/e2e/runbooks_test.go", "TestRunbooks", `"alerts.md"`},
-		"docs/running.md":                            {"test/e2e/self_upgrade_test.go", "TestQuorateItselfIsRolledOut", `"running.md"`},
-		"docs/migration.md":                          {"cmd/quorate/guides_test.go", "TestMigrationGuideRuns", `"migration.md"`},
-		"docs/upgrade.md":                            {"cmd/quorate/guides_test.go", "TestUpgradeGuideRuns", `"upgrade.md"`},
-		"docs/backup.md":                             {"cmd/quorate/guides_test.go", "TestBackupPageRuns", `"backup.md"`},
-		"examples/quickstart/README.md":              {"cmd/quorate/guides_test.go", "TestQuickstartPageRuns", `"quickstart"`},
-		"examples/fleet/README.md":                   {"cmd/quorate/guides_test.go", "TestFleetPageRuns", `"fleet"`},
-		"examples/disaster-recovery/README.md":       {"cmd/quorate/pages_test.go", "TestThePageForALostKubernetesClusterRuns", `"disaster-recovery"`},
-		"examples/migrate-from-coreos/README.md":     {"cmd/quorate/pages_test.go", "TestMigrationPagesRun", `"migrate-from-"+from`},
-		"examples/migrate-from-improbable/README.md": {"cmd/quorate/pages_test.go", "TestMigrationPagesRun", `"migrate-from-"+from`},
+func followers() map[string][]follower {
+	const facts, guides, examples = "cmd/quorate/facts_test.go", "cmd/quorate/guides_test.go", "cmd/quorate/pages_test.go"
+	migration := []follower{{examples, "TestMigrationPagesRun", `"migrate-from-"+from`, false}}
+	newcomer := func(page string) follower {
+		return follower{"test/e2e/newcomer_test.go", "TestANewcomersPath", `"` + page + `"`, false}
+	}
+	policies := func(page string) []follower {
+		return []follower{{"test/admission/policies_test.go", "TestTheCommandsOfThePagesRun", `"` + page + `"`, true}}
+	}
+	return map[string][]follower{
+		"README.md":                                  {newcomer("README.md")},
+		"docs/install.md":                            {{facts, "TestTheInstallPageHasTheCommandsOfTheREADME", `"docs/install.md"`, true}},
+		"docs/admission.md":                          policies("admission.md"),
+		"docs/network.md":                            policies("network.md"),
+		"docs/alerts.md":                             {{"test/e2e/runbooks_test.go", "TestRunbooks", `"alerts.md"`, true}},
+		"docs/running.md":                            {{"test/e2e/self_upgrade_test.go", "TestQuorateItselfIsRolledOut", `"running.md"`, true}},
+		"docs/migration.md":                          {{guides, "TestMigrationGuideRuns", `"migration.md"`, false}},
+		"docs/upgrade.md":                            {{guides, "TestUpgradeGuideRuns", `"upgrade.md"`, false}},
+		"docs/backup.md":                             {{guides, "TestBackupPageRuns", `"backup.md"`, false}, newcomer("docs/backup.md")},
+		"examples/quickstart/README.md":              {{guides, "TestQuickstartPageRuns", `"quickstart"`, true}},
+		"examples/fleet/README.md":                   {{guides, "TestFleetPageRuns", `"fleet"`, true}},
+		"examples/disaster-recovery/README.md":       {{examples, "TestThePageForALostKubernetesClusterRuns", `"disaster-recovery"`, false}, {"test/e2e/disaster_test.go", "TestDisasterRecovery", `disaster-recovery"`, false}},
+		"examples/migrate-from-coreos/README.md":     migration,
+		"examples/migrate-from-improbable/README.md": migration,
 	}
 }
 
 // The commands that a page shows are run by a test: a page says nothing that was never tried.
 func TestEveryCommandThatAPageShowsIsRun(t *testing.T) {
 	for page, text := range pages(t) {
-		shows := slices.ContainsFunc(blocks(text), func(b block) bool { return b.language == "sh" || b.language == "bash" || b.language == "shell" })
-		by, followed := followers()[page]
-		switch {
-		case shows && !followed:
-			t.Errorf("%s shows commands that no test runs: name the test in followers, or show them as text", page)
-		case !shows && followed:
+		shown, tests := commandHeadings(text), followers()[page]
+		if len(shown) == 0 && len(tests) > 0 {
 			t.Errorf("%s shows no commands any more: take it out of followers", page)
-		case shows:
+		}
+		if len(shown) > 0 && len(tests) == 0 {
+			t.Errorf("%s shows commands that no test runs: name the test in followers, or show them as text", page)
+		}
+		if len(shown) == 0 || len(tests) == 0 {
+			continue
+		}
+		sources := make([]string, len(tests))
+		for i, by := range tests {
 			source, err := os.ReadFile(filepath.Join(root, by.file))
 			if err != nil {
 				t.Error(err)
 			}
-			for _, problem := range by.problems(string(source)) {
-				t.Errorf("%s: %s %s", page, by.file, problem)
-			}
+			sources[i] = string(source)
 		}
-	}
-	source := "func TestA(t *testing.T) {\n\tread(t, \"a.md\")\n}\n"
-	for _, by := range []follower{{"f", "TestB", `"a.md"`}, {"f", "TestA", `"b.md"`}} {
-		if len(by.problems(source)) != 1 {
-			t.Errorf("%+v is no test of the page, and has the problems %q", by, by.problems(source))
+		for _, problem := range unfollowed(shown, tests, sources) {
+			t.Errorf("%s: %s", page, problem)
 		}
 	}
 }
 
-// problems are why a source has no such test of the page.
-func (f follower) problems(source string) (problems []string) {
-	if !strings.Contains(source, "func "+f.test+"(t *testing.T) {") {
-		problems = append(problems, "has no "+f.test)
+// What the check above finds.
+func TestACommandThatNoTestRunsIsFound(t *testing.T) {
+	shown := commandHeadings("## One\n```sh\na\n```\n## Two\n```yaml\nb: c\n```\n### Three\n```sh\nd\n```\n")
+	if !slices.Equal(shown, []string{"One", "Three"}) {
+		t.Errorf("there are commands under %q", shown)
 	}
-	if !strings.Contains(source, f.names) {
-		problems = append(problems, "does not name the page by "+f.names)
+	source := "func TestA(t *testing.T) {\n\tread(t, \"a.md\")\n\tfollow(\"One\")\n}\n"
+	for want, by := range map[string]follower{
+		`f has no TestB`:                      {"f", "TestB", `"a.md"`, true},
+		`f does not name the page by "b.md"`:  {"f", "TestA", `"b.md"`, true},
+		`no test names the commands of Three`: {"f", "TestA", `"a.md"`, false},
+	} {
+		if got := unfollowed(shown, []follower{by}, []string{source}); !slices.Equal(got, []string{want}) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := unfollowed(shown, []follower{{"f", "TestA", `"a.md"`, true}}, []string{source}); len(got) > 0 {
+		t.Errorf("%q about a test that runs all", got)
+	}
+}
+
+// commandHeadings are the headings above blocks of shell commands, in their order.
+func commandHeadings(text string) (list []string) {
+	heading, fenced := "", false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch language, fence := strings.CutPrefix(line, "```"); {
+		case fence && !fenced:
+			fenced = true
+			if slices.Contains([]string{"sh", "bash", "shell"}, language) && !slices.Contains(list, heading) {
+				list = append(list, heading)
+			}
+		case fence:
+			fenced = false
+		case !fenced && strings.HasPrefix(line, "#"):
+			heading = strings.TrimSpace(strings.TrimLeft(line, "#"))
+		}
+	}
+	return list
+}
+
+// unfollowed says which of these tests is none of the page, and under which headings are commands that none of
+// them runs.
+func unfollowed(shown []string, tests []follower, sources []string) (problems []string) {
+	for i, by := range tests {
+		if !strings.Contains(sources[i], "func "+by.test+"(t *testing.T) {") {
+			problems = append(problems, by.file+" has no "+by.test)
+		}
+		if !strings.Contains(sources[i], by.names) {
+			problems = append(problems, by.file+" does not name the page by "+by.names)
+		}
+	}
+	for _, heading := range shown {
+		named := false
+		for i, by := range tests {
+			named = named || by.all || strings.Contains(sources[i], `"`+heading+`"`)
+		}
+		if !named {
+			problems = append(problems, "no test names the commands of "+heading)
+		}
 	}
 	return problems
 }
