@@ -2,6 +2,7 @@ package reconciler_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -108,6 +109,43 @@ func TestMembersThatHangHoldNoOtherCluster(t *testing.T) {
 		}
 		close(h.given)
 	})
+}
+
+// A cluster that does not answer is looked at again soon, and where many do not, as in a zone that is down, less often.
+func TestManyClustersThatAreSilentAreLookedAtLessOften(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Ask(silence{w.Etcd})
+		pass := func() time.Duration {
+			wait, err := w.R.Pass(w.Context(), w.Wish)
+			if err != nil {
+				t.Error(err)
+			}
+			return wait
+		}
+		if wait := pass(); wait > 5*time.Second {
+			t.Errorf("alone it waits %s", wait)
+		}
+		for i := range 500 {
+			go w.R.Observer.Lanes.Ask(w.Context(), fmt.Sprint("shop/silent-", i), func() { time.Sleep(time.Second) })
+		}
+		time.Sleep(time.Minute)
+		if wait := pass(); wait < 10*time.Second || wait > 11*time.Second {
+			t.Errorf("beside 500 it waits %s, want some 10s", wait)
+		}
+	})
+}
+
+// silence are members that are asked in vain.
+type silence struct{ reconciler.Members }
+
+func (s silence) Round(ctx context.Context, cluster string, members []etcd.Endpoint, deep bool) state.Round {
+	time.Sleep(3 * time.Second)
+	r := s.Members.Round(ctx, cluster, members, deep)
+	r.Problem = "no member answers"
+	for i := range r.Members {
+		r.Members[i].Problem = "status: context deadline exceeded"
+	}
+	return r
 }
 
 // hanging are members of which some clusters do not answer until they are given up.

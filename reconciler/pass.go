@@ -88,7 +88,7 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 				return 0, err
 			}
 		}
-		return r.pace.held(v.Cluster, asked, *p.Hold), nil
+		return r.Observer.Lanes.Spaced(v.Cluster.Key(), r.pace.held(v.Cluster, asked, *p.Hold)), nil
 	case len(p.Steps) == 0:
 		return r.rest(ctx, v)
 	}

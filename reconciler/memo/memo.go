@@ -38,6 +38,13 @@ func (m *Map[T]) Change(key string, change func(T) T) (before T) {
 	return before
 }
 
+// Len is for how many keys something is kept.
+func (m *Map[T]) Len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.values)
+}
+
 // Forget drops what is kept for a key.
 func (m *Map[T]) Forget(key string) {
 	m.mu.Lock()

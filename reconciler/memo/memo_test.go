@@ -27,7 +27,7 @@ func TestMap(t *testing.T) {
 	m.Put("b", 1)
 	m.Put("c", 2)
 	m.Retain(func(key string) bool { return key == "c" })
-	if m.Get("b") != 0 || m.Get("c") != 2 {
+	if m.Get("b") != 0 || m.Get("c") != 2 || m.Len() != 1 {
 		t.Errorf("kept b %d and c %d, want 0 and 2", m.Get("b"), m.Get("c"))
 	}
 }

@@ -129,7 +129,7 @@ A hold changes nothing: members that run keep serving.
 func marked(text string) string {
 	code := strings.Join([]string{
 		`\bspec(\.[A-Za-z]+)+(: (false|true|[0-9]+|[A-Z][A-Za-z]+))?`, `\b(state|mode|tls\.mode|upgrade\.path): [A-Z][a-z]+`, `\bupgrade\.wave\b`,
-		`\bquorate (status|plan|validate|snapshot list)( [A-Z]+(/[A-Z]+)?\b| --[a-z]+)*`, `\bquorate explain [a-z]+`,
+		`\bquorate (status|plan|validate|snapshot list)\b( [A-Z]+(/[A-Z]+)?\b| --[a-z]+)*`, `\bquorate explain [a-z]+`,
 		`\bkubectl (describe [a-z]+|logs|get [a-z]+(,[a-z]+)*( -A)?)`, `\betcdctl (endpoint hashkv --cluster|downgrade cancel|member list|auth disable)`, `--[a-z][a-z-]+`,
 	}, "|")
 	text = regexp.MustCompile(code).ReplaceAllString(text, "`$0`")

@@ -55,8 +55,27 @@ func (l *Lanes) Ask(ctx context.Context, cluster string, ask func()) {
 		defer queue.Aside(ctx)()
 	}
 	ask()
-	isLate := time.Since(begun) >= Patience
-	l.lates.Change(cluster, func(bool) bool { return isLate })
+	if time.Since(begun) >= Patience {
+		l.lates.Put(cluster, true)
+	} else {
+		l.lates.Forget(cluster)
+	}
+}
+
+// spacing is the least time between two looks at clusters that are late, whichever they are.
+const spacing = 20 * time.Millisecond
+
+// maxSpacing is the longest time that a late cluster waits for that.
+const maxSpacing = time.Minute
+
+// Spaced is how long a cluster waits for its next look that is due after wait. Where many are late, as in a
+// zone that is down, they are looked at less often: to find out again and again that they do not answer takes
+// the processor, and the API server, that the others need. A cluster that answers waits for none of them.
+func (l *Lanes) Spaced(cluster string, wait time.Duration) time.Duration {
+	if !l.lates.Get(cluster) {
+		return wait
+	}
+	return max(wait, min(time.Duration(l.lates.Len())*spacing, maxSpacing))
 }
 
 // enter takes a place, unless ctx ends before. It is left once.

@@ -89,6 +89,39 @@ func TestALateClusterIsSwiftAgain(t *testing.T) {
 	})
 }
 
+// Where many clusters are late, each of them is looked at less often, within a bound, and one that answers as often as before.
+func TestManyLateClustersAreLookedAtLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := rounds.NewLanes(1000)
+		fallSilent := func(from, to int) {
+			for i := from; i < to; i++ {
+				go l.Ask(t.Context(), fmt.Sprint("shop/silent-", i), func() { time.Sleep(silence) })
+			}
+			time.Sleep(2 * silence)
+		}
+		l.Ask(t.Context(), "shop/orders", func() {})
+		for _, c := range []struct {
+			silent int
+			want   time.Duration
+		}{{1, 2 * time.Second}, {50, 2 * time.Second}, {1000, 20 * time.Second}, {5000, time.Minute}} {
+			fallSilent(0, c.silent)
+			if wait := l.Spaced("shop/silent-0", 2*time.Second); wait != c.want {
+				t.Errorf("one of %d that are late waits %s, want %s", c.silent, wait, c.want)
+			}
+			if wait := l.Spaced("shop/orders", 2*time.Second); wait != 2*time.Second {
+				t.Errorf("with %d that are late, one that answers waits %s", c.silent, wait)
+			}
+		}
+		if wait := l.Spaced("shop/silent-0", time.Hour); wait != time.Hour {
+			t.Errorf("what may wait an hour waits %s", wait)
+		}
+		l.Ask(t.Context(), "shop/silent-0", func() {})
+		if wait := l.Spaced("shop/silent-0", 2*time.Second); wait != 2*time.Second {
+			t.Errorf("one that answers again waits %s", wait)
+		}
+	})
+}
+
 // Who waits for a place when its time ends is not kept waiting.
 func TestAnEndIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
