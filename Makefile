@@ -17,7 +17,7 @@ TEST := go test -vet=off
 # Modules of their own, so that the product's go.mod stays lean.
 PACKAGES := ./cmd/... ./docs ./reconciler/... ./schema/... ./sources/... ./test/freeport ./test/mutants/... ./test/perturb ./test/perturb/etcds ./test/perturb/score ./test/tlsmodes
 
-.PHONY: help build unit sim mutants perturb test release-check verify demo e2e gitea minio screenshots bench image archives chart vulnerabilities sandbox sandbox-down sandbox-test fmt tidy
+.PHONY: help build unit sim mutants perturb test release-check verify demo picture e2e gitea minio screenshots bench image archives chart vulnerabilities sandbox sandbox-down sandbox-test fmt tidy
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,7 +79,10 @@ verify: $(GOLANGCI) ## Check format, lint and modules
 demo: machine ## Watch a commit upgrade a real etcd cluster, end to end
 	@if $(SANDBOX) preflight >/dev/null 2>&1; then beside=--beside-up=$(DEMO_NEEDS); fi; \
 	$(SANDBOX) compile $${beside:-} -o $(BIN)/ ./test/demo ./cmd/quorate ./cmd/quorate-guard
-	. test/env.sh && $(BIN)/demo
+	. test/env.sh && $(BIN)/demo $(if $(PICTURE),-picture $(PICTURE))
+
+picture: ## Draw the upgrade of the README anew, from a run of the demo
+	$(MAKE) demo PICTURE=docs/upgrade.svg
 
 bench: cluster ## Print what users feel as one table; ROLLS=10 of each kind
 	. test/env.sh && go run ./test/bench -rolls $(or $(ROLLS),10)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/test/lab"
+	"github.com/quorate/quorate/test/picture"
 )
 
 // What the demo makes in the cluster.
@@ -64,6 +65,9 @@ type demo struct {
 	// cleanUps undo what was done, the last one first.
 	cleanUps []cleanUp
 	laps     []lap
+	// pictureFile is where a picture of the last upgrade is to be, "" for none, and drawn what it shows.
+	pictureFile string
+	drawn       picture.Upgrade
 }
 
 // lap is one upgrade, as its clients saw it.
@@ -80,8 +84,8 @@ type cleanUp struct {
 	kept bool
 }
 
-func newDemo(progress *lab.Progress, keep bool) *demo {
-	return &demo{Progress: progress, keep: keep}
+func newDemo(progress *lab.Progress, keep bool, pictureFile string) *demo {
+	return &demo{Progress: progress, keep: keep, pictureFile: pictureFile}
 }
 
 // run is the demo. What it made is removed however it ends.
@@ -95,7 +99,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the demo took longer than %s", limit))
 	defer cancel()
 	for _, step := range []func(context.Context) error{
-		d.startServers, d.deploy, d.create, d.startLoad, d.upgradeAll, d.showStatus, d.judge,
+		d.startServers, d.deploy, d.create, d.startLoad, d.upgradeAll, d.showStatus, d.judge, d.draw,
 	} {
 		if err := step(ctx); err != nil {
 			return d.explain(err)
@@ -217,6 +221,8 @@ func (d *demo) upgradeAll(ctx context.Context) error {
 func (d *demo) upgrade(ctx context.Context, from, to string) error {
 	d.Head("A commit changes the version: %s → %s", from, to)
 	d.writer.Lap()
+	outings, stop := d.watchMembers(ctx)
+	defer stop()
 	mark, begin := d.log.Mark(), time.Now()
 	hash, err := d.git.Replace(ctx, "Upgrade orders to "+to, clusterFile, from, to)
 	if err != nil {
@@ -228,6 +234,11 @@ func (d *demo) upgrade(ctx context.Context, from, to string) error {
 	}
 	l := lap{from: from, to: to, took: time.Since(begin), seen: d.writer.Lap()}
 	d.laps = append(d.laps, l)
+	d.drawn = picture.Upgrade{
+		Cluster: namespace + "/" + clusterName, From: from, To: to, Commit: hash[:7], Subject: "Upgrade orders to " + to, Took: l.took,
+		Steps: d.steps(mark, begin), Members: outings.members(begin),
+		Writes: l.seen.Writes.OK + l.seen.Writes.Failed, Failed: l.seen.Writes.Failed, Pause: l.seen.Writes.LongestGap,
+	}
 	d.Say("meanwhile, writes: %s", l.seen.Writes)
 	d.Say("meanwhile, reads:  %s", l.seen.Reads)
 	return nil
@@ -253,6 +264,7 @@ func (d *demo) showStatus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.drawn.Status, _, _ = strings.Cut(out.String(), "\n")
 	for line := range strings.Lines(out.String()) {
 		d.Say("%s", strings.TrimSuffix(line, "\n"))
 	}

@@ -21,10 +21,11 @@ import (
 
 func main() {
 	keep := flag.Bool("keep", false, "leave the namespaces and the logs when the demo is over")
+	pictureFile := flag.String("picture", "", "draw the last upgrade into this SVG file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	progress := lab.NewProgress(os.Stdout)
-	err := newDemo(progress, *keep).run(ctx)
+	err := newDemo(progress, *keep, *pictureFile).run(ctx)
 	stop()
 	if err != nil {
 		fmt.Println()

@@ -114,20 +114,11 @@ func (w *world) expectToGoOn(system string, before map[string]string, version st
 // The commands of the README install quorate, which then makes the cluster of the commit. What is
 // installed is removed by one command, and the cluster goes on.
 func TestTheREADMEInstallsQuorate(t *testing.T) {
-	const system, repository = "quorate-system", "https://git.example.com/platform/etcd.git"
+	const system = "quorate-system"
 	w, run := newInstallation(t, "demo", system)
-	root, err := lab.Root(t.Context())
-	w.must(err)
-	// The repository of a test is reached by http.
-	names := strings.NewReplacer("--set repo="+repository, "--set repo="+w.git.URL()+" --set 'extraArgs={--insecure-git,--interval=1s}'", repository, w.git.URL())
-	p := w.readPage(filepath.Join(root, "README.md"), names)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("quorate said last:\n%s", w.deployedLog(system))
-		}
-		run("helm uninstall quorate --namespace " + system + " --ignore-not-found --wait")
-	})
-	install := p.parts["Install"][0].commands
+	readme := w.guide("README.md")
+	w.removeAtEnd(system, run)
+	install := readme.commands("Install", 0)
 	if len(install) != 3 {
 		t.Errorf("the README has %d commands", len(install))
 	}
@@ -141,7 +132,7 @@ func TestTheREADMEInstallsQuorate(t *testing.T) {
 		t.Errorf("quorate status says: %s", said)
 	}
 	before := w.uids()
-	for _, command := range p.parts["Install"][1].commands {
+	for _, command := range readme.commands("Install", 1) {
 		run(command)
 	}
 	w.expectToGoOn(system, before, "3.5.35")

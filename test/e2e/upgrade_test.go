@@ -2,12 +2,15 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/test/lab"
+	"github.com/quorate/quorate/test/picture"
 )
 
 // TestUpgradeChain goes from 3.4 to 3.6 under a load of writes, and asks on the
@@ -35,6 +38,9 @@ func TestUpgradeChain(t *testing.T) {
 		w.expectVersion(3, version)
 		w.expectClusterVersion(version[:3])
 		w.expectReasons(from, version)
+		if version == "3.6.16" {
+			w.expectAsDrawn(from)
+		}
 		w.checkHistory(history)
 	}
 	w.expectEvents("TakeBackup", "StartRoll", "RestartMember", "EndRoll", "RecordApplied")
@@ -90,6 +96,42 @@ func (w *world) expectReasons(from int, version string) {
 			w.Errorf("%d steps %q, want 1", n, part)
 		}
 	}
+}
+
+// expectAsDrawn wants the steps since a mark in the log to be those of the README's picture, which is of the
+// same upgrade. Which member is backed up, and who leads, differs from time to time.
+func (w *world) expectAsDrawn(from int) {
+	w.Helper()
+	root, err := lab.Root(w.Context())
+	w.must(err)
+	svg, err := os.ReadFile(filepath.Join(root, "docs", "upgrade.svg"))
+	w.must(err)
+	drawn, err := picture.Read(svg)
+	w.must(err)
+	var want, got []string
+	for _, s := range drawn.Steps {
+		want = append(want, s.Action)
+	}
+	for _, l := range w.lines(from, lab.Step()) {
+		got = append(got, l.Action)
+	}
+	if want, got = alike(want), alike(got); !slices.Equal(want, got) {
+		w.Errorf("docs/upgrade.svg shows\n  %s\nand the steps are\n  %s", strings.Join(want, "\n  "), strings.Join(got, "\n  "))
+	}
+}
+
+// alike are the steps of an upgrade without what differs from time to time.
+func alike(steps []string) (list []string) {
+	for _, s := range steps {
+		switch {
+		case strings.HasPrefix(s, "move the leader"):
+		case strings.HasPrefix(s, "back up through"):
+			list = append(list, "back up")
+		default:
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // expectEvents wants the StatefulSet to have Events with all these reasons.
