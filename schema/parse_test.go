@@ -38,7 +38,7 @@ func lines(problems []Problem) string {
 	return b.String()
 }
 
-// names are the good clusters.
+// names are the valid clusters.
 func names(s Set) string {
 	var all []string
 	for _, c := range s.Clusters {

@@ -103,9 +103,9 @@ func countDocuments(set schema.Set) int {
 	return len(set.Clusters) + len(set.Backups) + len(set.Schedules) + len(set.Restores) + len(set.Held)
 }
 
-// summarize is "3 good clusters, 1 schedule, 2 errors, 0 warnings".
+// summarize is "3 valid clusters, 1 schedule, 2 errors, 0 warnings".
 func summarize(set schema.Set, problems []schema.Problem) string {
-	text := plural(len(set.Clusters), "good cluster")
+	text := plural(len(set.Clusters), "valid cluster")
 	for _, kind := range []struct {
 		n    int
 		noun string

@@ -85,7 +85,7 @@ func validateFiles(ctx context.Context, binary, dir string) (took time.Duration,
 	out, err := cmd.Output()
 	took = time.Since(begin)
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || !strings.Contains(string(out), fmt.Sprintf("%d good clusters, %d errors", fileCount-fileCount/100, fileCount/100)) {
+	if !errors.As(err, &exit) || !strings.Contains(string(out), fmt.Sprintf("%d valid clusters, %d errors", fileCount-fileCount/100, fileCount/100)) {
 		return 0, 0, fmt.Errorf("validate %d files: %w, %d bytes of output", fileCount, err, len(out))
 	}
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {

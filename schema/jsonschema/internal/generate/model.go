@@ -63,7 +63,7 @@ type Value struct {
 	Choices []Choice
 }
 
-// Choice is one of the values of a text.
+// Choice is one of the values of a string.
 type Choice struct{ Value, Doc string }
 
 // Shape is the form of a value in YAML.
@@ -74,13 +74,13 @@ const (
 	Object      Shape = "object"
 	Map         Shape = "map"
 	List        Shape = "list"
-	Text        Shape = "text"
+	Text        Shape = "string"
 	Integer     Shape = "integer"
 	Boolean     Shape = "boolean"
 	Quantity    Shape = "quantity"
 	Duration    Shape = "duration"
 	Time        Shape = "time"
-	IntOrString Shape = "integer or text"
+	IntOrString Shape = "integer or string"
 )
 
 // builder walks the types.
