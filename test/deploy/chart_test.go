@@ -605,7 +605,7 @@ func TestTheNotesTellTheNextStep(t *testing.T) {
 	_, notes, _ := strings.Cut(out, "NOTES:")
 	for _, want := range []string{
 		"kubectl -n etcd rollout status deployment/quorate", "commit the file of a cluster to https://git.example.com/etcd.git",
-		"quorate status --daemon-namespace=etcd", "There is no backupUrl", "Its etcd clusters go on without it",
+		"quorate status --daemon-namespace=etcd", "There is no backupUrl", "leaves its etcd clusters as they are",
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("%q is not in the notes: %s", want, notes)
