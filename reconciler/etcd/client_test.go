@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -309,18 +308,13 @@ func connectionsAreKept(t *testing.T, s *etcdServers) {
 
 func downMemberIsNamed(t *testing.T, s *etcdServers) {
 	t.Run("one that hangs", func(t *testing.T) {
-		hung := s.Members[2]
-		if err := hung.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		resume := s.Members[2].Pause()
 		begun := time.Now()
 		r := s.await("the others to go on", func(r state.Round) bool { return r.Problem == "" && memberOf(t, r, "orders-0").Problem == "" })
 		if m := memberOf(t, r, "orders-2"); m.Problem == "" || time.Since(begun) > 30*time.Second {
 			t.Errorf("member %+v after %s", m, time.Since(begun))
 		}
-		if err := hung.Signal(syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		resume()
 	})
 	s.Members[2].Kill()
 	r := s.await("the others to go on", func(r state.Round) bool {

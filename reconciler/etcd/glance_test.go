@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -163,9 +162,7 @@ func TestRequestsAreMadeAside(t *testing.T) {
 	if n := left.Load(); n != 4 || back.Load() != n {
 		t.Errorf("a round went aside %d times, and came back %d times", n, back.Load())
 	}
-	if err := s.Members[0].Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	resume := s.Members[0].Pause()
 	target := Target{s.endpoints[0], r.ClusterID, r.Members[0].ID}
 	if _, _, err := s.clients.identify(t.Context(), "shop/orders", target); err == nil {
 		t.Error("a member that is stopped has answered")
@@ -173,7 +170,5 @@ func TestRequestsAreMadeAside(t *testing.T) {
 	if n := left.Load(); n != 5 || back.Load() != n {
 		t.Errorf("it went aside %d times, and came back %d times", n, back.Load())
 	}
-	if err := s.Members[0].Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	resume()
 }

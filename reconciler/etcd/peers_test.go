@@ -3,7 +3,6 @@ package etcd
 import (
 	"net/http"
 	"net/http/httptest"
-	"syscall"
 	"testing"
 	"time"
 
@@ -51,17 +50,13 @@ func TestTheLeaderTellsWhomItHears(t *testing.T) {
 					hangs = m
 				}
 			}
-			if err := hangs.Signal(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			resume := hangs.Pause()
 			for listen() != state.PeersApart { // what was on its way arrives first
 				if t.Context().Err() != nil {
 					t.Fatal("a member that hangs is heard")
 				}
 			}
-			if err := hangs.Signal(syscall.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
+			resume()
 			for listen() != state.PeersLinked {
 				if t.Context().Err() != nil {
 					t.Fatal("a member that is back is not heard")

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -164,6 +165,46 @@ func (m *Member) Kill() { Kill(m.process) }
 
 // Signal sends its process a signal.
 func (m *Member) Signal(sig os.Signal) error { return m.process.Process.Signal(sig) }
+
+// Pause stops its process until resume is called. It is stopped when Pause returns: a signal is sent before all
+// threads have seen it, and one of them may still answer.
+func (m *Member) Pause() (resume func()) {
+	m.s.Helper()
+	if err := m.Signal(syscall.SIGSTOP); err != nil {
+		m.s.Fatal(err)
+	}
+	for !m.stopped() {
+		if m.s.Context().Err() != nil {
+			m.s.Fatalf("%s does not stop", m.Name)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return func() {
+		m.s.Helper()
+		if err := m.Signal(syscall.SIGCONT); err != nil {
+			m.s.Fatal(err)
+		}
+	}
+}
+
+// stopped reports whether each thread of its process has stopped, by /proc.
+func (m *Member) stopped() bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", m.process.Process.Pid))
+	if err != nil {
+		return false
+	}
+	for _, thread := range threads {
+		text, err := os.ReadFile(thread)
+		if err != nil {
+			return false // it has just ended
+		}
+		// The state follows the name, which is in parentheses.
+		if _, rest, _ := strings.Cut(string(text), ") "); !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return true
+}
 
 // Wait waits until its process has ended.
 func (m *Member) Wait() error { return m.process.Wait() }
