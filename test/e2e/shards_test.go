@@ -81,7 +81,7 @@ func TestShards(t *testing.T) {
 	d = f.rolls()
 	t.Logf("%s is paused", d.user)
 	w.must(d.daemon.Pause())
-	time.Sleep(25 * time.Second) // longer than the lease lasts
+	f.eventually("others to have its shards", holdLimit, func(context.Context) (bool, error) { return !f.holds(d.user), nil })
 	w.must(d.daemon.Resume())
 	f.ends(d)
 	w.must(d.daemon.Start())
@@ -294,6 +294,20 @@ func (f *division) held() (n int) {
 		}
 	}
 	return n
+}
+
+// holds reports whether a daemon was the last to have any of the shards. One that is paused has them until others take
+// them, which one that has only just begun to ask for them does a lease's time later.
+func (f *division) holds(user string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for shard := range shardCount {
+		list := f.tenancies[fmt.Sprintf("quorate.shard-%d", shard)]
+		if len(list) > 0 && list[len(list)-1].holder == user {
+			return true
+		}
+	}
+	return false
 }
 
 // rolls waits for a daemon that rolls a cluster.
