@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,9 +21,23 @@ import (
 // root is the repository.
 const root = ".."
 
+// read are the pages that readers are sent to, and linked those whose links are followed as well: what they say
+// of flags and fields was so once, or is generated.
+const (
+	read   = `README|CONTRIBUTING|SECURITY|docs/[\w-]+|(examples|deploy)/.*README`
+	linked = read + `|CHANGELOG|(schema|test)/[\w-]+`
+)
+
 // pages are those that readers are sent to, by their path in the repository.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
+	return pagesOf(t, read)
+}
+
+// pagesOf are those whose path, without .md, is one of a pattern.
+func pagesOf(t *testing.T, pattern string) map[string]string {
+	t.Helper()
+	names := regexp.MustCompile(`^(` + pattern + `)\.md$`)
 	found := map[string]string{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -32,7 +47,7 @@ func pages(t *testing.T) map[string]string {
 			return fs.SkipDir
 		}
 		name := strings.TrimPrefix(filepath.ToSlash(path), root+"/")
-		if !regexp.MustCompile(`^(README|CONTRIBUTING|SECURITY|docs/[\w-]+|(examples|deploy)/.*README)\.md$`).MatchString(name) {
+		if !names.MatchString(name) {
 			return nil
 		}
 		text, err := os.ReadFile(path)
@@ -47,10 +62,10 @@ func pages(t *testing.T) map[string]string {
 
 // everyPage reports what a check finds in each page, and fails where it looked at less than
 // some things in all of them: a check that finds nothing to check checks nothing.
-func everyPage(t *testing.T, least int, check func(page, text string) (looked int, problems []string)) {
+func everyPage(t *testing.T, pages map[string]string, least int, check func(page, text string) (looked int, problems []string)) {
 	t.Helper()
 	all := 0
-	for page, text := range pages(t) {
+	for page, text := range pages {
 		looked, problems := check(page, text)
 		all += looked
 		for _, problem := range problems {
@@ -64,14 +79,14 @@ func everyPage(t *testing.T, least int, check func(page, text string) (looked in
 
 // Whatever a page links to is there: a file of the repository, and the heading in it.
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
-	read := func(path string) (string, error) {
+	open := func(path string) (string, error) {
 		text, err := os.ReadFile(filepath.Join(root, path))
 		if info, errStat := os.Stat(filepath.Join(root, path)); errStat == nil && info.IsDir() {
 			return "", nil
 		}
 		return string(text), err
 	}
-	everyPage(t, 500, func(page, text string) (int, []string) { return deadLinks(page, text, read) })
+	everyPage(t, pagesOf(t, linked), 500, func(page, text string) (int, []string) { return deadLinks(page, text, open) })
 }
 
 // deadLinks are the relative links of a page that lead nowhere.
@@ -206,7 +221,7 @@ func commandFlags(t *testing.T) map[string][]string {
 // command where it is shown alone, or of another tool.
 func TestEveryFlagThatAPageNamesExists(t *testing.T) {
 	flags := commandFlags(t)
-	everyPage(t, 200, func(_, text string) (int, []string) { return unknownFlags(text, flags) })
+	everyPage(t, pages(t), 200, func(_, text string) (int, []string) { return unknownFlags(text, flags) })
 	used := ""
 	for _, text := range pages(t) {
 		used += strings.Join(spans(text), "\n") + "\n"
@@ -285,7 +300,7 @@ func TestEveryMetricThatAPageNamesExists(t *testing.T) {
 	if len(metrics) < 20 {
 		t.Fatalf("docs/metrics.md has %d metrics", len(metrics))
 	}
-	everyPage(t, 60, func(_, text string) (int, []string) { return unknownMetrics(text, metrics) })
+	everyPage(t, pages(t), 60, func(_, text string) (int, []string) { return unknownMetrics(text, metrics) })
 	if looked, got := unknownMetrics("`quorate_leader`, quorate_leaders, grep '^quorate_lead', `quorate_cluster_*`, `quorate_clutser_*`", append(metrics, "quorate_cluster_x")); looked != 5 || len(got) != 2 {
 		t.Errorf("%d were found, unknown are %q", looked, got)
 	}
@@ -323,7 +338,7 @@ func TestEveryFieldThatAPageNamesExists(t *testing.T) {
 		}
 		kinds = append(kinds, of)
 	}
-	everyPage(t, 60, func(_, text string) (int, []string) { return unknownFields(text, kinds) })
+	everyPage(t, pages(t), 60, func(_, text string) (int, []string) { return unknownFields(text, kinds) })
 	sample := "`spec.version`, `spec.upgrade.backup: Skip`, `spec.versions`, `spec.tls.clients[].name`, `spec.tls.clients.nam`, `spec.podTemplate.metadata.labels.mine`"
 	if looked, got := unknownFields(sample, kinds); looked != 6 || len(got) != 2 {
 		t.Errorf("%d were found, unknown are %q", looked, got)
@@ -338,22 +353,12 @@ func unknownFields(text string, kinds []map[string]any) (looked int, problems []
 		}
 		looked++
 		steps := strings.Split(regexp.MustCompile(`\[[^\]]*\]`).ReplaceAllString(path, ""), ".")
-		other := slices.ContainsFunc(slices.Collect(keys(otherFields())), func(field string) bool { return path == field || strings.HasPrefix(path, field+".") })
+		other := slices.ContainsFunc(slices.Collect(maps.Keys(otherFields())), func(field string) bool { return path == field || strings.HasPrefix(path, field+".") })
 		if !other && !slices.ContainsFunc(kinds, func(kind map[string]any) bool { return hasField(kind, kind, steps) }) {
 			problems = append(problems, "names the field "+path+", and there is none")
 		}
 	}
 	return looked, problems
-}
-
-func keys(of map[string]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for key := range of {
-			if !yield(key) {
-				return
-			}
-		}
-	}
 }
 
 // hasField reports whether a part of a schema allows a path. A list is passed through to its items.
@@ -397,7 +402,7 @@ func hasField(whole, part map[string]any, path []string) bool {
 
 // Every hold, rule, reason and exit code that a page has explained is explained.
 func TestEveryExplanationThatAPageNamesExists(t *testing.T) {
-	everyPage(t, 5, func(_, text string) (int, []string) { return unexplained(text) })
+	everyPage(t, pages(t), 5, func(_, text string) (int, []string) { return unexplained(text) })
 	if looked, got := unexplained("`quorate explain window`, `quorate explain RULE`, quorate explain Refusal\n    quorate explain HoldRefused"); looked != 3 || len(got) != 1 {
 		t.Errorf("%d were found, unknown are %q", looked, got)
 	}
@@ -416,7 +421,7 @@ func unexplained(text string) (looked int, problems []string) {
 
 // Every file of quorate's that a page shows is valid.
 func TestEveryFileThatAPageShowsIsValid(t *testing.T) {
-	everyPage(t, 6, func(_, text string) (int, []string) { return invalid(text) })
+	everyPage(t, pages(t), 6, func(_, text string) (int, []string) { return invalid(text) })
 	cluster := "apiVersion: quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: a, namespace: b}\nspec: {version: \"3.6.16\", replicas: 3, storage: {size: 8Gi}}\n"
 	for sample, want := range map[string]int{cluster: 0, strings.Replace(cluster, "version:", "vresion:", 1): 1, "apiVersion: v1\nkind: Secret\n": 0} {
 		if _, got := invalid("```yaml\n" + sample + "```\n"); len(got) != want {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
@@ -141,15 +139,7 @@ func TestUpgradeGuideRuns(t *testing.T) {
 
 // 203: what the page on backups shows of a store is what is there.
 func TestBackupPageRuns(t *testing.T) {
-	snapshot, _ := savedSnapshot(t, etcdtest.V36)
-	s3 := backuptest.StartS3(t)
-	url := s3.URL("scheduled/shop/orders/1f2e3d4c.db")
-	m := backup.Manifest{Namespace: "shop", Name: "orders", ClusterID: "c1", EtcdVersion: "3.6.16", Revision: savedRevision, Reason: "schedule orders", Schedule: "shop/orders", Time: time.Now()}
-	if _, err := (backup.Store{}).Save(t.Context(), url, bytes.NewReader(snapshot), m); err != nil {
-		t.Fatal(err)
-	}
-	_, query, _ := strings.Cut(url, "?")
-	guide(t, "backup.md", strings.NewReplacer("s3://shop-backups/", "s3://backups/", "?region=eu-west-1'", "?"+query+"'")).follow("Inspect backups")
+	guide(t, "backup.md", scheduledBackup(t)).follow("Inspect backups")
 }
 
 // The figures of the page on many clusters are those of the page on performance, which has them all.

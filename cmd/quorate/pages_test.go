@@ -70,6 +70,19 @@ func TestTheRestoreOfAMigrationHasTheSpecOfItsCluster(t *testing.T) {
 
 // 203: the commands for a lost Kubernetes cluster, which need none.
 func TestThePageForALostKubernetesClusterRuns(t *testing.T) {
+	page := pageAt(t, filepath.Join("..", "..", "examples", "disaster-recovery"), scheduledBackup(t), "clusters", "recovery")
+	page.follow("Before the night")
+	page.follow("When the whole Kubernetes cluster is lost")
+	set, err := readPaths(t.Context(), &schema.Parser{}, []string{filepath.Join(page.dir, "clusters")})
+	if err != nil || len(set.Restores) != 1 || !strings.HasPrefix(set.Restores[0].Spec.Source.ObjectURL, "s3://backups/scheduled/shop/orders/1f2e3d4c.db?") || set.Restores[0].Spec.Source.Schedule != "" {
+		t.Errorf("%d restores, %v: %+v", len(set.Restores), err, set.Restores)
+	}
+}
+
+// scheduledBackup puts the backup that pages show into a real S3 store, and returns what the test calls the places
+// of the pages.
+func scheduledBackup(t *testing.T) (names *strings.Replacer) {
+	t.Helper()
 	snapshot, _ := savedSnapshot(t, etcdtest.V36)
 	s3 := backuptest.StartS3(t)
 	url := s3.URL("scheduled/shop/orders/1f2e3d4c.db")
@@ -78,14 +91,7 @@ func TestThePageForALostKubernetesClusterRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, query, _ := strings.Cut(url, "?")
-	names := strings.NewReplacer("s3://shop-backups/", "s3://backups/", "?region=eu-west-1'", "?"+query+"'")
-	page := pageAt(t, filepath.Join("..", "..", "examples", "disaster-recovery"), names, "clusters", "recovery")
-	page.follow("Before the night")
-	page.follow("When the whole Kubernetes cluster is lost")
-	set, err := readPaths(t.Context(), &schema.Parser{}, []string{filepath.Join(page.dir, "clusters")})
-	if err != nil || len(set.Restores) != 1 || !strings.HasPrefix(set.Restores[0].Spec.Source.ObjectURL, "s3://backups/scheduled/shop/orders/1f2e3d4c.db?") || set.Restores[0].Spec.Source.Schedule != "" {
-		t.Errorf("%d restores, %v: %+v", len(set.Restores), err, set.Restores)
-	}
+	return strings.NewReplacer("s3://shop-backups/", "s3://backups/", "?region=eu-west-1'", "?"+query+"'")
 }
 
 // specText is a spec as JSON.

@@ -44,19 +44,6 @@ func calledHere(r rule) string {
 	return strings.TrimLeft(name, "./")
 }
 
-// A link of the page leads somewhere.
-func TestTheGuaranteesLinksLeadSomewhere(t *testing.T) {
-	page, err := os.ReadFile(guarantees)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(string(page), -1) {
-		if _, err := os.Stat(filepath.Join(filepath.Dir(guarantees), link[1])); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // It says of every invariant what doc.go says, and whether the simulation
 // judges it.
 func TestTheGuaranteesNameEveryInvariant(t *testing.T) {
