@@ -10,10 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
@@ -155,4 +157,94 @@ func TestANodeIsDrainedThatARollWaitsFor(t *testing.T) {
 			w.Errorf("as the roll goes on %d must stay", stay)
 		}
 	}, clustertest.SetVersion("3.6.12"))
+}
+
+// 555: where an only member has left its node for another one, its pod is kept for a while by
+// nothing: kubectl drain, which asks by name every 5 s, sees it go, and never asks for the pod of
+// that name on another node. What votes, the budget keeps at any time.
+func TestADrainTakesThePodOfTheMemberThatHasLeft(t *testing.T) {
+	for name, drains := range map[string]bool{"drained": true, "cordoned": false} {
+		t.Run(name, func(t *testing.T) {
+			reconcilertest.Formed(t, func(w *reconcilertest.World) {
+				d := cordon(w)
+				w.Until(func(p decision.Plan) bool {
+					d.keepsVoters()
+					if drains && p.Hold != nil && strings.Contains(p.Hold.Message, "may evict orders-0") {
+						time.Sleep(5 * time.Second)
+						d.ask()
+					}
+					return p.Idle() && d.left
+				})
+				want := []string{"delete the pod of orders-0"}
+				if drains {
+					want = nil
+				}
+				deleted := slices.DeleteFunc(w.Lines("step started", "action"), func(a string) bool { return a != "delete the pod of orders-0" })
+				if d.evicted != drains || !slices.Equal(deleted, want) {
+					t.Errorf("evicted: %t, quorate does %q, want %q", d.evicted, deleted, want)
+				}
+				if b := budgetOf(w); b.Spec.MinAvailable.IntVal != 1 || len(b.Spec.Selector.MatchExpressions) > 0 {
+					t.Errorf("in the end the budget says %v", b.Spec)
+				}
+			}, clustertest.SetReplicas(1), func(c *schema.EtcdCluster) { c.Spec.Upgrade.MaxSurge = 1 })
+		})
+	}
+}
+
+// draining is a drain of the node of orders-0, as kubectl does it.
+type draining struct {
+	*reconcilertest.World
+	left, evicted bool
+}
+
+// cordon cordons the node of orders-0, which comes back on another one.
+func cordon(w *reconcilertest.World) *draining {
+	w.Helper()
+	w.Put(corev1.SchemeGroupVersion.WithResource("nodes"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: corev1.NodeSpec{Unschedulable: true}})
+	pod := w.Pod("orders-0")
+	pod.Spec.NodeName = "n1"
+	w.Put(reconcilertest.PodsResource(), pod)
+	w.Starting = func(p *corev1.Pod) { p.Spec.NodeName = "n2" }
+	w.ProtectClaims()
+	w.Put(reconcilertest.ClaimsResource(), clustertest.Claim("data-orders-0", func(c *corev1.PersistentVolumeClaim) {
+		c.Namespace, c.Labels = "shop", naming.OwnLabels(w.Wish.EtcdCluster)
+	}))
+	w.Settle()
+	return &draining{World: w}
+}
+
+// covered reports whether the budget keeps a pod.
+func (d *draining) covered(pod *corev1.Pod) bool {
+	d.Helper()
+	selector, err := metav1.LabelSelectorAsSelector(budgetOf(d.World).Spec.Selector)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return selector.Matches(labels.Set(pod.Labels))
+}
+
+// keepsVoters wants the budget to keep the pod of each member, whatever it does with others.
+func (d *draining) keepsVoters() {
+	d.Helper()
+	members := d.Record().Members
+	for name := range members {
+		if pod := d.Pod(name); !d.covered(pod) || budgetOf(d.World).Spec.MinAvailable.IntVal < int32(len(members)) {
+			d.Errorf("a drain may take %s, which votes", name)
+		}
+	}
+	d.left = d.left || members["orders-0"] == ""
+}
+
+// ask asks for the eviction of orders-0 by name.
+func (d *draining) ask() {
+	d.Helper()
+	if pod := d.Pod("orders-0"); d.covered(pod) || pod.Spec.NodeName != "n1" {
+		d.Errorf("the drain may not take the pod on %s", pod.Spec.NodeName)
+		return
+	}
+	d.evicted = true
+	if err := d.API.CoreV1().Pods("shop").Delete(d.Context(), "orders-0", metav1.DeleteOptions{}); err != nil {
+		d.Fatal(err)
+	}
+	d.Settle()
 }

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -62,6 +63,9 @@ type Options struct {
 	// Disruptions is how many pods others may stop at once. Nil for what the
 	// file's number of members allows.
 	Disruptions *int32
+	// Evictable is the pod that the budget does not keep, "" for none: its member has left, and
+	// a drain of its node may delete it.
+	Evictable string
 	// Serves is the only member to which the client Service leads, "" for all that are ready.
 	Serves string
 }
@@ -167,17 +171,24 @@ func Disruptions(voters int) int32 { return min(1, int32(max(voters-1, 0)/2)) }
 
 // renderBudget has all pods but those that may be stopped stay. It counts pods
 // that are no voters, too: the stopped one might be a voter while a learner is
-// ready. A learner that is not, as from etcd 3.6 on, only makes it stricter.
+// ready. A learner that is not, as from etcd 3.6 on, only makes it stricter. The API server grants
+// each eviction of a pod that no budget selects.
 func renderBudget(c schema.EtcdCluster, o Options) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	allowed := Disruptions(int(c.Spec.Replicas))
 	if o.Disruptions != nil {
 		allowed = *o.Disruptions
 	}
+	kept, selector := o.PodCount(c), metav1ac.LabelSelector().WithMatchLabels(naming.PodSelector(c))
+	if o.Evictable != "" {
+		kept--
+		selector.WithMatchExpressions(metav1ac.LabelSelectorRequirement().
+			WithKey(appsv1.StatefulSetPodNameLabel).WithOperator(metav1.LabelSelectorOpNotIn).WithValues(o.Evictable))
+	}
 	return policyv1ac.PodDisruptionBudget(c.Metadata.Name, c.Metadata.Namespace).
 		WithLabels(naming.ObjectLabels(c)).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
-			WithMinAvailable(intstr.FromInt32(max(o.PodCount(c)-allowed, 0))).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(naming.PodSelector(c))))
+			WithMinAvailable(intstr.FromInt32(max(kept-allowed, 0))).
+			WithSelector(selector))
 }
 
 func renderStatefulSet(c schema.EtcdCluster, o Options, template *corev1ac.PodTemplateSpecApplyConfiguration) *appsv1ac.StatefulSetApplyConfiguration {

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"encoding/json"
 	"flag"
 	"maps"
 	"os"
@@ -9,8 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
 	"github.com/quorate/quorate/reconciler/clustertest"
@@ -172,6 +176,34 @@ func TestBudgetKeepsQuorum(t *testing.T) {
 		m := MustRender(t, clustertest.Orders(clustertest.SetReplicas(int32(i+1))), ordersOptions())
 		if got := m.PDB.Spec.MinAvailable.IntValue(); got != want[i] {
 			t.Errorf("%d members: minAvailable %d, want %d", i+1, got, want[i])
+		}
+	}
+}
+
+// 555: a drain takes the pod of a member that has left, and the budget keeps every other one.
+func TestTheBudgetLeavesOutAnEvictablePod(t *testing.T) {
+	o := ordersOptions()
+	o.Replicas, o.Disruptions, o.Evictable = new(int32(2)), new(int32(0)), "orders-0"
+	budget := MustRender(t, clustertest.Orders(clustertest.SetReplicas(1)), o).PDB.Spec
+	if got := budget.MinAvailable.IntValue(); got != 1 {
+		t.Errorf("minAvailable %d, want 1", got)
+	}
+	text, err := json.Marshal(budget.Selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var selector metav1.LabelSelector
+	if err := json.Unmarshal(text, &selector); err != nil {
+		t.Fatal(err)
+	}
+	keeps, err := metav1.LabelSelectorAsSelector(&selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"orders-0": false, "orders-1": true} {
+		pod := naming.OverlayMaps(naming.PodSelector(clustertest.Orders()), map[string]string{appsv1.StatefulSetPodNameLabel: name})
+		if got := keeps.Matches(labels.Set(pod)); got != want {
+			t.Errorf("the budget keeps %s: %t", name, got)
 		}
 	}
 }

@@ -27,6 +27,7 @@ func (o *Observer) render(v *View) error {
 		with.Replicas = new(podCount(*v.Record, v.Cluster.EtcdCluster, v.Set))
 		with.Disruptions = new(o.disruptions(v))
 		with.Serves = surge.Serves(v.Cluster.Spec, v.Observed.Record)
+		with.Evictable = surge.Evictable(v.Cluster.Metadata.Name, v.Cluster.Spec, v.Observed)
 	}
 	if err := o.renderWith(v, with); err != nil {
 		return err
@@ -48,6 +49,7 @@ type rendering struct {
 type wanted struct {
 	transport                                               state.Transport
 	digest, guardImage, version, claimPrefix, trust, serves string
+	evictable                                               string
 	// claimSize and claimClass are those of the live StatefulSet's claims; no class is
 	// another one than the empty class.
 	claimSize, claimClass string
@@ -63,7 +65,7 @@ func wantedOf(v *View, with manifests.Options) wanted {
 	due := v.due()
 	w := wanted{
 		transport: v.Transport.Template,
-		digest:    v.Cluster.Digest, guardImage: with.GuardImage, version: due.Version, claimPrefix: with.ClaimPrefix, trust: with.Trust, serves: with.Serves, mixed: with.Mixed, flush: due.Flush,
+		digest:    v.Cluster.Digest, guardImage: with.GuardImage, version: due.Version, claimPrefix: with.ClaimPrefix, trust: with.Trust, serves: with.Serves, evictable: with.Evictable, mixed: with.Mixed, flush: due.Flush,
 		partition: with.Partition, pods: with.PodCount(v.Cluster.EtcdCluster), disruptions: -1,
 	}
 	if with.Disruptions != nil {

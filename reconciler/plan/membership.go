@@ -10,7 +10,6 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
-	"github.com/quorate/quorate/reconciler/plan/stalled"
 	"github.com/quorate/quorate/reconciler/plan/surge"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/plan/volumes"
@@ -270,7 +269,7 @@ func spared(s *situation.Situation, from int32) verdict.Verdict {
 // rejoin begins to add a member: nothing of an earlier one of its name may be
 // left, and a join that failed is left alone for a while.
 func rejoin(s *situation.Situation, member, reason string, replace bool) verdict.Verdict {
-	if v := clearVolume(s, member); !v.Silent() {
+	if v := volumes.Clear(s, member); !v.Silent() {
 		return v
 	}
 	if times := s.FailedJoins(member); times > 0 {
@@ -285,40 +284,3 @@ func rejoin(s *situation.Situation, member, reason string, replace bool) verdict
 	}
 	return verdict.Do(action.BeginJoin{Member: member, Replace: replace}, reason)
 }
-
-// clearVolume removes what a member that was removed has left on its volume. An
-// unknown volume is never touched.
-func clearVolume(s *situation.Situation, member string) verdict.Verdict {
-	volume, pod := s.Observed.Volume(member), s.Observed.Pod(member)
-	if pod != nil && !pod.Terminating && pod.Template != s.TemplateFor(pod.Ordinal) {
-		return verdict.Do(action.DeletePod{Member: member, PodUID: pod.UID}, "an earlier rollout has left it, and the StatefulSet would never recreate it")
-	}
-	_, retired := s.Observed.Record.Retired[member]
-	if why, do := situation.KeptOn(s, volume); retired && why != "" {
-		return verdict.Refuse(member+" does not join yet: its volume must go first, but "+why, do).At(member)
-	}
-	switch {
-	case retired && volume == nil:
-		return verdict.Do(action.DeleteVolume{Claim: s.Claim(member), Member: member}, "nothing is left of the former member")
-	case retired && !volume.Terminating && volume.Own():
-		return verdict.Do(action.DeleteVolume{Claim: volume.Claim, UID: volume.UID, Member: member},
-			member+" was removed from the cluster, so that what is on its volume is worth nothing; its next life begins empty")
-	case volume != nil && volume.Terminating:
-		if pod == nil || pod.Terminating || s.Now.Sub(pod.Created) < makesWay {
-			return stalled.Claim(s, volume, "the volume of the former "+member+" is being deleted")
-		}
-		return verdict.Do(action.DeletePod{Member: member, PodUID: pod.UID}, "the old volume goes when no pod uses it; this one belongs to no member")
-	case s.Observed.Record.Kept[member]:
-		// The guard keeps what a lost cluster left, beside the new data.
-	case volume != nil && volume.Bound && !retired && pod == nil,
-		volume != nil && !volume.Own() && (volume.Holds == state.HoldsForeign || s.FailedJoins(member) >= 3 && !volume.Created.After(s.Observed.Record.FailedJoin.At)):
-		return volumes.Unknown(s, volume)
-	}
-	// A learner that was never seen to run has most likely left nothing, and the next
-	// one may have its volume. If there is something, the guard reports it in time.
-	return verdict.Pass()
-}
-
-// makesWay is how long a pod that was made beside a volume that is being deleted
-// is left alone: it has not mounted it, and mostly the volume goes at once.
-const makesWay = 15 * time.Second

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/surge"
 	"github.com/quorate/quorate/reconciler/state"
@@ -175,6 +176,64 @@ func TestAFirstMemberComesBackAsGitWantsIt(t *testing.T) {
 		{name: "552: once", size: 2, change: with(left, func(s *situation.Situation) { s.Observed.Set.Partition = 0 }), want: "delete the pod of orders-0: an earlier rollout has left it"},
 		{name: "554: not the template that Git wants no more", size: 2, change: with(left, func(s *situation.Situation) { s.Desired.Template, s.Desired.Spec.Version = "a", oldVersion }), want: "nothing is left of the former member", lacks: "partition"},
 	})
+}
+
+// leftItsNode has the first of two members have left, whose pod is on a node that is drained.
+func leftItsNode() mutation {
+	return second(leads(1), gone(0), drains, func(s *situation.Situation) {
+		s.Observed.Record.Replacing, s.Observed.Set.Partition = "orders-0", 0
+	})
+}
+
+// leavesItsVolume is leftItsNode whose volume was deleted a while ago.
+func leavesItsVolume(ago time.Duration) mutation {
+	return with(leftItsNode(), func(s *situation.Situation) {
+		s.Observed.Volumes[0].Terminating, s.Observed.Volumes[0].GoingSince = true, noon.Add(-ago)
+	})
+}
+
+func TestADrainMayTakeThePodOfAFirstMemberThatHasLeft(t *testing.T) {
+	left, going := leftItsNode(), leavesItsVolume
+	const waits, deletes = "Waiting: node n1 is cordoned, and whatever drains it may evict orders-0, which is no member any more", "delete the pod of orders-0: the old volume goes when no pod uses it"
+	const atOnce = "delete the pod of orders-0: an earlier rollout has left it"
+	unretired := func(s *situation.Situation) { s.Observed.Record.Retired = nil }
+	checkRule(t, repair, []ruleCase{
+		{name: "555: its volume goes first", size: 2, change: left, want: "delete the volume claim data-orders-0"},
+		{name: "555: then the drain has time", size: 2, change: going(9 * time.Second), want: waits},
+		{name: "555: for so long", size: 2, change: going(10 * time.Second), want: deletes},
+		{name: "555: also when nothing is known to be left on the volume", size: 2, change: with(going(0), unretired), want: waits},
+		{name: "555: without a volume it goes at once", size: 2, change: with(left, func(s *situation.Situation) { s.Observed.Volumes = nil }), want: atOnce},
+		{name: "555: with the volume of the next one, too", size: 2, change: with(left, unretired), want: atOnce},
+		{
+			name: "555: one that is as Git wants it does not stay on that node", size: 2, change: with(left, func(s *situation.Situation) { podAt(s, 0).Template, s.Observed.Volumes = "b", nil }),
+			want: "delete the pod of orders-0: node n1 is cordoned, and the next member is to be on another one",
+		},
+		{name: "555: where it is deleted already", size: 2, change: with(going(0), func(s *situation.Situation) { podAt(s, 0).Terminating = true }), want: "Waiting: the volume of the former orders-0 is being deleted"},
+	})
+	checkRule(t, objects.Drift, []ruleCase{
+		{name: "555: the budget lets it go, and says why", size: 2, change: with(left, budgetIs(state.ObjectDrifted)), want: "apply PodDisruptionBudget orders: it keeps the members, and orders-0 is none any more"},
+		{name: "555: it says that of no other object", size: 2, change: with(left, fought("Service", 0)), want: "apply Service orders: it differs from what Git says"},
+	})
+	for name, c := range map[string]struct {
+		change mutation
+		want   string
+	}{
+		"a member that has left a drained node":        {left, "orders-0"},
+		"not without the field":                        {with(left, func(s *situation.Situation) { s.Desired.Spec.Upgrade.MaxSurge = 0 }), ""},
+		"nor without a record":                         {with(left, func(s *situation.Situation) { s.Observed.Record = nil }), ""},
+		"nor another member":                           {with(left, func(s *situation.Situation) { s.Observed.Record.Replacing = "orders-1" }), ""},
+		"nor one without a pod":                        {with(left, func(s *situation.Situation) { s.Observed.Pods = nil }), ""},
+		"nor on a node that takes pods":                {with(left, func(s *situation.Situation) { podAt(s, 0).Drained = "" }), ""},
+		"nor where the members were not asked":         {with(left, func(s *situation.Situation) { s.Observed.Rounds = nil }), ""},
+		"nor where they did not answer":                {with(left, func(s *situation.Situation) { s.Observed.Round().Problem = "timeout" }), ""},
+		"nor one that votes, whatever the record says": {with(second(drains), func(s *situation.Situation) { s.Observed.Record.Replacing = "orders-0" }), ""},
+	} {
+		s := healthy(2)
+		c.change(s)
+		if got := surge.Evictable("orders", s.Desired.Spec, s.Observed); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
 }
 
 func TestASurgeThatHasBegunWaitsForNothing(t *testing.T) {

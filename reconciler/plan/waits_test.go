@@ -185,6 +185,7 @@ func waitingCases() []awaitedCase {
 		{eval: recovery.Remedy, change: with(killed(0, 1, 2), tuned, given(), at(2), goingPod(2))},
 		{eval: recovery.Remedy, change: given2},
 		{eval: repair, change: damaged(1, state.DamageEmpty, time.Minute)},
+		{eval: repair, change: leavesItsVolume(time.Second)},
 		{eval: remove, change: removed},
 		{eval: planvolumes.Grown, change: misplaced, later: 135 * time.Hour},
 		{eval: planvolumes.Grown, change: growing},

@@ -901,10 +901,11 @@ func (w *World) startPod(set *appsv1.StatefulSet, ordinal int) {
 	if ordinal < int(observe.Partition(set)) {
 		name, template = set.Status.CurrentRevision, w.templateOf(set.Status.CurrentRevision)
 	}
+	member := naming.Member(set.Name, int32(ordinal))
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprintf("orders-%d", ordinal), Namespace: "shop", Annotations: template.Annotations,
-			Labels: naming.OverlayMaps(template.Labels, map[string]string{appsv1.StatefulSetRevisionLabel: name}),
+			Name: member, Namespace: "shop", Annotations: template.Annotations,
+			Labels: naming.OverlayMaps(template.Labels, map[string]string{appsv1.StatefulSetRevisionLabel: name, appsv1.StatefulSetPodNameLabel: member}),
 		},
 		Spec: template.Spec,
 	}

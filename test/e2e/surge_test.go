@@ -94,30 +94,13 @@ func (s *surging) retemplate() {
 	s.awaitDone(rollLimit)
 }
 
-// kubectlDrain begins a drain once more that does not end: kubectl asks every 5 s, by name, for the eviction of what was on
-// the node when it began. If it never finds the pod gone, because the new one was there again in time, it goes on to ask for that.
-func (s *surging) kubectlDrain(node string) {
-	s.Helper()
-	for _, limit := range []string{"150s", "30s"} {
-		cmd, err := s.cluster.Kubectl(s.Context(), "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout="+limit, "--pod-selector="+clusterSelector)
-		s.must(err)
-		text, err := cmd.CombinedOutput()
-		if err == nil {
-			return
-		}
-		if s.Logf("the drain of %s has not ended after %s", node, limit); limit == "30s" {
-			s.Fatalf("nor when it was begun again: %v\n%s", err, text)
-		}
-	}
-}
-
 // drain drains the node of the member as a person does: the drain ends when the member has
 // moved.
 func (s *surging) drain() {
 	node := s.nodeOf(naming.Member(name, 0))
 	defer s.uncordon(node)
 	s.mark = s.daemon.Log.Mark()
-	s.kubectlDrain(node)
+	s.kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=3m", "--pod-selector="+clusterSelector)
 	s.await("the second member to leave", rollLimit, lab.Done("resize the StatefulSet 2 → 1"))
 	if now := s.nodeOf(naming.Member(name, 0)); now == node {
 		s.Errorf("the member is still on %s", node)

@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/stalled"
+	"github.com/quorate/quorate/reconciler/plan/surge"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -47,7 +48,11 @@ func Drift(s *situation.Situation) verdict.Verdict {
 // putBack applies an object that differs.
 func putBack(s *situation.Situation, o state.Object) verdict.Verdict {
 	why := "it differs from what Git says: "
-	if o.Kind == state.KindBudget && situation.Exclusive(s.Desired.Spec, s.Observed, s.Now) {
+	switch left := surge.Evictable(s.Desired.Name, s.Git.Spec, s.Observed); {
+	case o.Kind != state.KindBudget:
+	case left != "":
+		why = "it keeps the members, and " + left + " is none any more, so that a drain of its node may end: "
+	case situation.Exclusive(s.Desired.Spec, s.Observed, s.Now):
 		why = "no eviction takes a member beside the one that the rollout restarts: "
 	}
 	v := verdict.Do(action.ApplyObject{ObjectKind: o.Kind, Name: o.Name}, why+o.Detail)

@@ -11,7 +11,8 @@
 //	members   member 0         member 1                 then
 //	0         stays            –                        nothing
 //	0         goes, see Goes   –                        member 1 joins, as Git wants it
-//	0 1       goes             is as Git wants it       member 0 leaves, and its volume with it
+//	0 1       goes             is as Git wants it       member 0 leaves, and its volume with it;
+//	                                                    a drain of its node may take its pod
 //	0 1       goes             is as nobody wants it    member 1 leaves; it begins again
 //	1         –                any                      member 0 joins again, as Git wants it
 //	0 1       stays            any                      member 1 leaves
@@ -95,6 +96,23 @@ func Goes(d state.Desired, o state.Observed) string {
 		return fmt.Sprintf("%s is to have a volume of class %s", p.Name, o.Set.ClaimClass)
 	}
 	return ""
+}
+
+// DrainAsks is how long the pod of a member that has left is kept for a drain of its node: twice
+// the time between two requests of kubectl drain. That asks by name, and goes on with the pod that
+// comes next, on another node, where it never sees the pod go.
+const DrainAsks = 10 * time.Second
+
+// Evictable is the pod that no disruption budget keeps, or "": that of member 0, which is no
+// member any more by the record and by etcd's own list, on a node that is drained.
+func Evictable(cluster string, spec schema.ClusterSpec, o state.Observed) string {
+	first, round := naming.Member(cluster, 0), o.Round()
+	p := o.Pod(first)
+	if !Wanted(spec) || o.Record == nil || o.Record.Replacing != first || p == nil || p.Drained == "" ||
+		round == nil || round.Problem != "" || round.Member(first) != nil {
+		return ""
+	}
+	return first
 }
 
 // Drains reports whether member 0 goes for nothing but its node.
