@@ -178,6 +178,8 @@ func TestRepairReplaces(t *testing.T) {
 		})), want: "Refused: etcd lists orders-1 (member m7), which the record does not know"},
 		{name: "306: one that joins it knows", change: with(joining("m3", time.Minute), withPod, looks(func(r *state.Round) { r.Members[len(r.Members)-1].Learner = false })), lacks: "Refused"},
 		{name: "I6: its pod lets it go", change: with(replacing, onItsWayOut), want: "delete the pod of orders-1: the old volume goes when no pod uses it"},
+		{name: "I6: at once, as no drain waits for it", change: with(replacing, onItsWayOut, func(s *situation.Situation) { s.Observed.Volumes[0].GoingSince = noon }), want: "delete the pod of orders-1: the old volume goes when no pod uses it"},
+		{name: "a pod of an earlier rollout goes before its volume", change: with(replacing, func(s *situation.Situation) { podAt(s, 1).Template = "z" }), want: "delete the pod of orders-1: an earlier rollout has left it"},
 		{name: "the next pod is left alone", change: with(replacing, onItsWayOut, func(s *situation.Situation) { podAt(s, 1).Created = noon }), want: "Waiting: the volume of the former orders-1 is being deleted"},
 		{name: "89: then it joins", change: with(replacing, cleared), want: "write down that orders-1 joins: it takes the place of the member that was removed"},
 		{name: "I1: not by a list that is old", change: with(replacing, func(s *situation.Situation) { s.Observed.Round().At = noon.Add(-time.Minute) }), want: "Confirm: the members have not been asked"},

@@ -289,7 +289,7 @@ func TestServes(t *testing.T) {
 		"the other one that stays":                {spec, record("01", leaves("orders-1")), "orders-0"},
 		"the only one":                            {spec, record("1", func(r *state.Record) { r.Replacing = "orders-0" }), "orders-1"},
 		"not of more members":                     {spec, record("012", leaves("orders-2")), ""},
-		"nor of a cluster that has not formed":    {spec, &state.Record{}, ""},
+		"nor of a cluster that has not formed":    {spec, record("0", func(r *state.Record) { r.ClusterID, r.Joining = "", &state.Joining{Member: "orders-1"} }), ""},
 		"nor without the field":                   {schema.ClusterSpec{Replicas: 1}, record("01", leaves("orders-0")), ""},
 		"nor of a cluster that is to sleep":       {schema.ClusterSpec{Replicas: 1, State: schema.StateHibernated, Upgrade: spec.Upgrade}, record("01", leaves("orders-0")), ""},
 		"nor of one that is to have more members": {schema.ClusterSpec{Replicas: 3, Upgrade: spec.Upgrade}, record("0", joins), ""},

@@ -88,8 +88,9 @@ type bench struct {
 type roll struct {
 	wall time.Duration
 	// react is from the commit to the first action; zero for the floor.
-	react time.Duration
-	seen  lab.Report
+	react     time.Duration
+	seen      lab.Report
+	stretches []stretch
 }
 
 // run measures, and removes what it made however it ends.
@@ -229,8 +230,18 @@ func (b *bench) turn(ctx context.Context, c *contest, byQuorate func(ctx context
 // roll makes one roll under load, and keeps what was seen of it.
 func (b *bench) roll(ctx context.Context, c *contest, cluster, kind string, to *[]roll, do func(ctx context.Context, r *roll) error) error {
 	var r roll
-	var err error
-	r.seen, err = b.underLoad(ctx, cluster, fmt.Sprintf("%s-%d", kind, len(*to)), c.limit, func() error { return do(ctx, &r) })
+	restarts, err := b.cluster.WatchRestarts(ctx, namespace, cluster)
+	if err != nil {
+		return err
+	}
+	var begin, end time.Time
+	r.seen, err = b.underLoad(ctx, cluster, fmt.Sprintf("%s-%d", kind, len(*to)), c.limit, func() error {
+		begin = time.Now()
+		err := do(ctx, &r)
+		end = time.Now()
+		return err
+	})
+	r.stretches = stretchesOf(restarts.Stop(), begin, end)
 	*to = append(*to, r)
 	return err
 }

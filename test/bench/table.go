@@ -43,6 +43,7 @@ func (b *bench) printRolls(out io.Writer) {
 	fmt.Fprintf(w, "failed reads\t%d\t%d\t\t%d\t\n", q.failedReads, f.failedReads, p.failedReads)
 	fmt.Fprintf(w, "commit to first action, median (Git is polled every %s)\t%s\t\t\t\t\n", interval, lab.Round(q.react))
 	_ = w.Flush()
+	b.printStretches(out)
 }
 
 // printOffline prints what needs no cluster.

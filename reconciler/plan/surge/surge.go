@@ -73,11 +73,11 @@ func Due(d state.Desired, stop state.Waypoint, o state.Observed) bool {
 	return serves(o, first)
 }
 
-// serves reports whether a member does by its pod and its own word: one that does not has
-// nothing to lose, and a restart may be what it needs.
+// serves reports whether a member whose pod is there does by its pod and its own word: one that
+// does not has nothing to lose, and a restart may be what it needs.
 func serves(o state.Observed, member string) bool {
 	p, m := o.Pod(member), o.Round().Member(member)
-	return p != nil && p.Ready && !p.Terminating && m != nil && m.Problem == ""
+	return p.Ready && !p.Terminating && m != nil && m.Problem == ""
 }
 
 // Goes is why member 0 does not stay as it is, in a clause, or "".
