@@ -31,6 +31,10 @@ type PublishConfig struct {
 	// Compact is after how many commits the history is squashed into one. Default
 	// 500, and never below 0.
 	Compact int
+	// Heartbeat is after how long the files are committed again though nothing in them has
+	// changed, so that readers can tell a writer that is quiet from one that is gone. Each
+	// commit names it. 0 for never.
+	Heartbeat time.Duration
 	// Auth, CAFile, SSHJump, Timeout and Limits are as in Config.
 	Auth    Auth
 	CAFile  string
@@ -104,6 +108,9 @@ func NewPublisher(c PublishConfig) (*Publisher, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Heartbeat < 0 {
+		return nil, fmt.Errorf("status branch: the heartbeat is %s; give a longer one, or 0 for none", c.Heartbeat)
+	}
 	if c.Compact < 0 || c.Owner == "" || strings.ContainsAny(c.Owner, "\r\n") {
 		return nil, errors.New("status branch: it needs an owner on one line, and no negative number of commits")
 	}
@@ -135,7 +142,7 @@ const (
 )
 
 // Publish makes the branch hold the files and no others, by one commit, and by none
-// where it does already. Where another writer was faster it reads the head and tries again. It
+// where it does already, unless that commit is older than the heartbeat. Where another writer was faster it reads the head and tries again. It
 // never writes to a branch that is not the owner's: ErrForeignBranch.
 func (p *Publisher) Publish(ctx context.Context, what Publication) (Published, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.Timeout)
@@ -183,7 +190,7 @@ func (p *Publisher) try(ctx context.Context, what Publication) (Published, error
 	if err != nil {
 		return Published{}, err
 	}
-	if p.tip.tree == built.root {
+	if p.tip.tree == built.root && !p.isDue(what.Time) {
 		return Published{Commit: p.tip.commit.String()}, nil
 	}
 	next := p.next()
@@ -200,8 +207,14 @@ func (p *Publisher) try(ctx context.Context, what Publication) (Published, error
 	if err != nil {
 		return Published{}, err
 	}
-	p.tip = &tip{commit: u.new, tree: built.root, count: next.count, has: built.has}
+	p.tip = &tip{commit: u.new, tree: built.root, when: what.Time, count: next.count, has: built.has}
 	return Published{Commit: u.new.String(), Pushed: true}, nil
+}
+
+// isDue reports whether a commit is made though nothing has changed. One that is dated later than
+// now, by a clock that was wrong, says nothing either.
+func (p *Publisher) isDue(now time.Time) bool {
+	return p.config.Heartbeat > 0 && now.Sub(p.tip.when).Abs() >= p.config.Heartbeat
 }
 
 // findHead asks for the head of the branch, unless it is known.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -18,6 +19,8 @@ const (
 	trailerCommit = "Quorate-Commit"
 	// trailerCount is how many commits the branch has by then.
 	trailerCount = "Quorate-Count"
+	// trailerHeartbeat is after how long the next commit is there at the latest.
+	trailerHeartbeat = "Quorate-Heartbeat"
 	// skipCI keeps code hosts from running anything for a status.
 	skipCI = "[skip ci]"
 	// maxSubject keeps a subject readable where commits are listed.
@@ -27,6 +30,8 @@ const (
 // tip is the head of the branch.
 type tip struct {
 	commit, tree plumbing.Hash
+	// when it was made, by the clock of its writer.
+	when time.Time
 	// count is how many commits the branch has.
 	count int
 	// has is what the repository has of files and directories.
@@ -58,7 +63,7 @@ func (p *Publisher) readTip(ctx context.Context, s session, head plumbing.Hash) 
 	if err != nil {
 		count = 1 // it is not read elsewhere
 	}
-	t := &tip{commit: head, tree: commit.TreeHash, count: count, has: map[plumbing.Hash]bool{}}
+	t := &tip{commit: head, tree: commit.TreeHash, when: commit.Committer.When, count: count, has: map[plumbing.Hash]bool{}}
 	return t, t.list(r, commit.TreeHash, 0)
 }
 
@@ -131,6 +136,9 @@ func (p *Publisher) message(at position, what Publication) string {
 	text := fmt.Sprintf("%s\n\n%s\n\n", subject, skipCI)
 	if what.Commit != "" {
 		text += fmt.Sprintf("%s: %s\n", trailerCommit, oneLine(what.Commit))
+	}
+	if p.config.Heartbeat > 0 {
+		text += fmt.Sprintf("%s: %s\n", trailerHeartbeat, p.config.Heartbeat)
 	}
 	return text + fmt.Sprintf("%s: %d\n%s: %s\n", trailerCount, at.count, trailerOwner, p.config.Owner)
 }

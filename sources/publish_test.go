@@ -289,6 +289,42 @@ func TestHistoryIsCompacted(t *testing.T) {
 	}
 }
 
+// A branch whose files stay as they are is committed again after its heartbeat, also by another
+// process, and also when it is dated in the future; without one, never.
+func TestAQuietBranchHasAHeartbeat(t *testing.T) {
+	u := written(t)
+	repo := serve(t, u).repo()
+	for _, step := range []struct {
+		beat, after time.Duration
+		pushed      bool
+	}{
+		{time.Hour, 0, true},
+		{time.Hour, 59 * time.Minute, false},
+		{0, 59 * time.Hour, false},
+		{time.Hour, time.Hour, true},
+		{time.Hour, time.Hour + time.Minute, false},
+		{time.Hour, 0, true},
+	} {
+		for range 2 {
+			p, what := newPublisher(t, sources.PublishConfig{URL: repo, Heartbeat: step.beat}), saying("quiet")
+			what.Time = what.Time.Add(step.after)
+			if done, err := p.Publish(t.Context(), what); err != nil || done.Pushed != step.pushed {
+				t.Errorf("after %s with a heartbeat of %s: pushed %t, %v", step.after, step.beat, done.Pushed, err)
+			}
+			if done, err := p.Publish(t.Context(), what); err != nil || done.Pushed {
+				t.Errorf("after %s with a heartbeat of %s: pushed twice, %v", step.after, step.beat, err)
+			}
+			step.pushed = false
+		}
+	}
+	if body := u.git(u.bare, "log", "-1", "--format=%b", statusBranch); !strings.Contains(body, "\nQuorate-Heartbeat: 1h0m0s\n") {
+		t.Errorf("the commit says %q", body)
+	}
+	if _, err := sources.NewPublisher(sources.PublishConfig{URL: repo, Owner: "us", Heartbeat: -time.Hour}); err == nil || !strings.Contains(err.Error(), "0 for none") {
+		t.Errorf("%v", err)
+	}
+}
+
 // A server that is away when the history is due to be squashed does not tell whether
 // it lets it.
 func TestHistoryIsCompactedAfterAnOutage(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/branches"
 	"github.com/quorate/quorate/cmd/quorate/internal/publish"
 	"github.com/quorate/quorate/sources"
 )
@@ -30,11 +31,15 @@ const (
 // minStatusInterval limits the branch to one commit per second.
 const minStatusInterval = time.Second
 
+// minHeartbeat limits the commits that say nothing new.
+const minHeartbeat = 10 * time.Minute
+
 func (f *statusFlags) add(cmd *cobra.Command) {
 	flags, c := cmd.Flags(), &f.config
 	flags.StringVar(&f.mode, "status", statusNone, "branch: publish the status of all objects to a branch (one file per object and an overview page); none: write nothing to Git")
 	flags.StringVar(&c.Branch, "status-branch", sources.DefaultStatusBranch, "name of the branch, an orphan; one that quorate did not create is never written to")
 	flags.DurationVar(&f.interval, "status-interval", time.Minute, "shortest time between two commits on it")
+	flags.DurationVar(&c.Heartbeat, "status-heartbeat", time.Hour, "commit again after this time though nothing has changed, so that readers of the branch see that this daemon runs; 0 for never")
 	flags.StringVar(&c.Auth.Dir, "status-credentials-dir", "", "directory with credentials that may write it, as in --git-credentials-dir; default those for reading")
 	flags.StringVar(&f.secret, "status-secret", "", "Secret with the same, in quorate's namespace")
 	flags.StringVar(&c.Author, "status-author", "quorate <quorate@localhost>", "author of its commits")
@@ -56,6 +61,8 @@ func (f *statusFlags) check(followed sources.Config) error {
 		return errors.New("give --status-credentials-dir or --status-secret, not both")
 	case f.interval < minStatusInterval:
 		return fmt.Errorf("--status-interval is %s; give at least %s", f.interval, minStatusInterval)
+	case f.config.Heartbeat != 0 && (f.config.Heartbeat < minHeartbeat || f.config.Heartbeat > branches.MaxHeartbeat):
+		return fmt.Errorf("--status-heartbeat is %s; give %s to %s, or 0 for none", f.config.Heartbeat, minHeartbeat, branches.MaxHeartbeat)
 	case branchOf(followed) == f.config.Branch:
 		return fmt.Errorf("--status-branch is %s, which quorate follows: it would follow what it writes; name another one", f.config.Branch)
 	}

@@ -21,6 +21,9 @@ func TestStatusFlagsAreChecked(t *testing.T) {
 		"the default branch": {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "main"}}, sources.Config{}, "follow what it writes"},
 		"the branch":         {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "prod"}}, sources.Config{Branch: "prod"}, "follow what it writes"},
 		"too fast":           {statusFlags{mode: "branch", interval: time.Millisecond, config: sources.PublishConfig{Branch: "s"}}, sources.Config{}, "give at least 1s"},
+		"heartbeats":         {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "s", Heartbeat: time.Minute}}, sources.Config{}, "--status-heartbeat is 1m0s; give 10m0s to 24h0m0s"},
+		"a rare heartbeat":   {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "s", Heartbeat: 25 * time.Hour}}, sources.Config{}, "or 0 for none"},
+		"an hourly one":      {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "s", Heartbeat: time.Hour}}, sources.Config{}, ""},
 		"a Secret for none":  {statusFlags{mode: "none", secret: "s"}, sources.Config{}, "are for --status branch"},
 		"two of them":        {statusFlags{mode: "branch", interval: time.Minute, secret: "s", config: sources.PublishConfig{Auth: sources.Auth{Dir: "d"}}}, sources.Config{}, "not both"},
 	} {

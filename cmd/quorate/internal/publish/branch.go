@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/branches"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -23,7 +24,8 @@ type BranchConfig struct {
 	// Publish names the branch and the credentials. Its owner is found at the first
 	// write.
 	Publish sources.PublishConfig
-	// Interval is the shortest time between two commits.
+	// Interval is the shortest time between two commits. Where the heartbeat of Publish is not
+	// longer than it takes until a branch is checked again, it is that.
 	Interval time.Duration
 	// Kube is asked which Kubernetes cluster this is. Instance is the value of
 	// --instance.
@@ -36,6 +38,9 @@ type BranchConfig struct {
 
 // NewBranch returns a Branch that has written nothing yet.
 func NewBranch(c BranchConfig, git func() follow.State, log *slog.Logger, registry prometheus.Registerer) *Branch {
+	if c.Publish.Heartbeat > 0 {
+		c.Publish.Heartbeat = max(c.Publish.Heartbeat, c.Interval+maxUnchecked)
+	}
 	w := &Branch{
 		writer: writer{what: "status", interval: c.Interval, log: log}, config: c.Publish, kube: c.Kube, instance: c.Instance, home: c.Home, git: git,
 		lastSuccess: prometheus.NewGauge(prometheus.GaugeOpts{Name: "quorate_status_last_success_timestamp_seconds", Help: "When the status branch last was what it should be, as Unix time."}),
@@ -168,11 +173,11 @@ func statusOwner(ctx context.Context, kube kubernetes.Interface, instance, home 
 func statusSubject(before, now published) string {
 	was := map[string]schema.Status{}
 	for _, s := range before.list {
-		was[statusPath(s)] = s
+		was[branches.Path(s)] = s
 	}
 	var changes []string
 	for _, s := range now.list {
-		path := statusPath(s)
+		path := branches.Path(s)
 		old, there := was[path]
 		delete(was, path)
 		phase, why := s.Phase()
@@ -185,6 +190,8 @@ func statusSubject(before, now published) string {
 	switch {
 	case len(before.list) == 0 && len(now.list) != 1:
 		return "status: " + state.Plural(len(now.list), "object")
+	case reflect.DeepEqual(before, now):
+		return "status: nothing has changed"
 	case len(changes) == 0 && len(was) > 0:
 		return "status: " + state.Plural(len(was), "object") + " gone"
 	case len(changes) == 0:

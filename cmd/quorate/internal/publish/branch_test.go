@@ -111,6 +111,29 @@ func TestTheStatusBranchBelongsToANamespace(t *testing.T) {
 	}
 }
 
+// A branch of which nothing changes is committed again after its heartbeat, which is never shorter
+// than the time in which it is checked.
+func TestAQuietStatusIsWrittenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := startReporting(t)
+		r.list = []schema.Status{cmdtest.Ready("orders")}
+		config := sources.PublishConfig{URL: r.dir, Branch: "quorate/status", Heartbeat: time.Minute}
+		r.w = NewBranch(BranchConfig{Publish: config, Interval: time.Minute, Kube: r.kube, Instance: "default"}, func() follow.State { return r.git }, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+		for minutes, want := range []int{1: 1, 2: 1, 11: 1, 12: 2, 13: 2, 24: 3} {
+			if want > 0 {
+				r.once()
+				if n := r.commits(); n != want {
+					t.Errorf("after %d minutes there are %d commits, want %d", minutes, n, want)
+				}
+			}
+			time.Sleep(time.Minute)
+		}
+		if got := r.show("log", "-1", "--format=%s%n%b", "quorate/status"); !strings.HasPrefix(got, "status: nothing has changed\n") || !strings.Contains(got, "Quorate-Heartbeat: 11m0s\n") {
+			t.Errorf("the commit says %q", got)
+		}
+	})
+}
+
 // 139: a commit for each change that means something, none without one, also by a
 // daemon that has just started.
 func TestStatusIsWrittenWhenItChanges(t *testing.T) {

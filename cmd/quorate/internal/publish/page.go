@@ -3,13 +3,13 @@ package publish
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/branches"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler/markdown"
 	"github.com/quorate/quorate/reconciler/state"
@@ -24,21 +24,11 @@ func statusFiles(git follow.State, list []schema.Status) ([]sources.File, error)
 	for _, s := range list {
 		data, err := yaml.Marshal(s)
 		if err != nil {
-			return nil, fmt.Errorf("write the status of %s: %w", statusPath(s), err)
+			return nil, fmt.Errorf("write the status of %s: %w", branches.Path(s), err)
 		}
-		files = append(files, sources.File{Path: statusPath(s), Data: data})
+		files = append(files, sources.File{Path: branches.Path(s), Data: data})
 	}
 	return files, nil
-}
-
-// statusPath returns the path of an object's file. Kubernetes names contain nothing that
-// has a meaning in a path.
-func statusPath(s schema.Status) string {
-	folder := map[string]string{
-		schema.KindCluster: "clusters", schema.KindBackup: "backups",
-		schema.KindBackupSchedule: "schedules", schema.KindRestore: "restores",
-	}[s.Kind]
-	return path.Join(folder, s.Metadata.Namespace, s.Metadata.Name+".yaml")
 }
 
 // statusPage returns the page that a code host shows: what needs attention comes first.
@@ -140,7 +130,7 @@ func rowsOf(list []schema.Status, table statusTable) []string {
 	rows := make([]string, len(of))
 	for i, s := range of {
 		phase, why := s.Phase()
-		name := fmt.Sprintf("[%s](%s)", markdown.Cell(s.Metadata.Namespace+"/"+s.Metadata.Name), statusPath(s))
+		name := fmt.Sprintf("[%s](%s)", markdown.Cell(s.Metadata.Namespace+"/"+s.Metadata.Name), branches.Path(s))
 		cells := append([]string{icon(phase) + " " + string(phase), name}, table.cells(s.Status)...)
 		rows[i] = "| " + strings.Join(append(cells, markdown.Prose(why.Message)), " | ") + " |\n"
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/branches"
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -63,47 +63,42 @@ func (f *branchFlags) source() (source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return branches{r, f.prefix}, nil
+	return statusBranches{&branches.Reader{Repository: r, Prefix: f.prefix}}, nil
 }
 
-// branches are the status branches of one repository, one of each daemon.
-type branches struct {
-	repository *sources.Repository
-	prefix     string
-}
+// statusBranches are those of one repository, one of each daemon.
+type statusBranches struct{ *branches.Reader }
 
-// ask reads all of them. A branch or a file that cannot be parsed hides no other, and is told.
-func (b branches) ask(ctx context.Context, q query) (answer, error) {
-	list, err := b.repository.FetchBranches(ctx, b.prefix)
-	if err != nil {
+// ask reads all of them. A branch or a file that cannot be read hides no other, and is told.
+func (s statusBranches) ask(ctx context.Context, q query) (answer, error) {
+	if err := s.Read(ctx); err != nil {
 		return answer{}, err
 	}
 	a := answer{whole: true}
-	var bad []string
-	for _, branch := range list {
-		for _, file := range branch.Files {
-			var s schema.Status
-			if err := yaml.Unmarshal(file.Data, &s); err != nil || s.Kind == "" || s.Metadata.Name == "" {
-				bad = append(bad, path.Join(branch.Name, file.Path))
-				continue
-			}
-			if q.matches(s) {
-				a.items = append(a.items, item{Branch: branch.Name, Written: schema.TimeText(branch.When), Status: s})
+	var bad, doubts []string
+	now := time.Now()
+	for _, branch := range s.Branches(now, now) {
+		for _, one := range branch.Statuses {
+			if q.matches(one) {
+				a.items = append(a.items, item{Branch: branch.Name, Written: schema.TimeText(branch.Written), Status: one})
 			}
 		}
-		for _, skipped := range branch.Skipped {
-			bad = append(bad, branch.Name+"/"+skipped)
+		for _, file := range branch.Unread {
+			bad = append(bad, branch.Name+"/"+file)
+		}
+		if branch.Doubt != "" {
+			doubts = append(doubts, fmt.Sprintf("what branch %s holds may be old: %s", cli.Shown(branch.Name), cli.Shown(branch.Doubt)))
 		}
 	}
 	sortItems(a.items)
 	if len(bad) > 0 {
-		a.whole = false
-		a.note = fmt.Sprintf("%s of the status branches cannot be read, first %s", state.Plural(len(bad), "file"), cli.Shown(bad[0]))
+		doubts = append(doubts, fmt.Sprintf("%s of the status branches cannot be read, first %s", state.Plural(len(bad), "file"), cli.Shown(bad[0])))
 	}
+	a.whole, a.note = len(doubts) == 0, strings.Join(doubts, "\nquorate: ")
 	return a, nil
 }
 
 // follow implements source: branches tell of nothing.
-func (b branches) follow(context.Context, query, func()) error {
+func (statusBranches) follow(context.Context, query, func()) error {
 	return errors.New("branches tell of no change")
 }

@@ -2,20 +2,14 @@ package status
 
 import (
 	"encoding/json"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/branches/branchestest"
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
-	"github.com/quorate/quorate/cmd/quorate/internal/follow"
-	"github.com/quorate/quorate/cmd/quorate/internal/publish"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
@@ -32,31 +26,13 @@ func gitFlags() Git {
 	}
 }
 
-// listed are the statuses that a daemon knows.
-type listed []schema.Status
-
-func (l listed) Statuses() ([]schema.Status, bool) { return l, true }
-
-// writeBranch writes a status branch as the daemon of a Kubernetes cluster does.
-func writeBranch(r *cmdtest.Repository, branch string, list ...schema.Status) {
-	r.Helper()
-	kube := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "one"}})
-	b := publish.NewBranch(publish.BranchConfig{
-		Publish: sources.PublishConfig{URL: r.Dir, Branch: branch}, Interval: time.Second, Kube: kube, Instance: "default",
-	}, func() follow.State { return follow.State{Commit: r.Head()} }, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
-	b.Once(r.Context(), listed(list), true)
-	if !strings.Contains(r.Git("branch", "--list", branch), branch) {
-		r.Fatalf("branch %s was not written", branch)
-	}
-}
-
 // 576: the clusters of several Kubernetes clusters are shown beside one another, each with its
 // branch, and a file that cannot be read hides no other.
 func TestStatusOfAllKubernetesClusters(t *testing.T) {
 	r := cmdtest.NewRepository(t)
 	r.Commit("clusters/none.yaml", "")
-	writeBranch(r, "quorate/status-eu", orders(), sessions())
-	writeBranch(r, "quorate/status-us", orders())
+	branchestest.Write(r, "quorate/status-eu", orders(), sessions())
+	branchestest.Write(r, "quorate/status-us", orders())
 	f := newFleet(t)
 	out, errs := f.quorate(2, "--all", "--repo", r.Dir)
 	if errs != "" || !wantLines(out, "BRANCH NAMESPACE NAME PHASE", "quorate/status-eu shop orders Stalled", "quorate/status-us shop orders Stalled", "quorate/status-eu shop sessions Ready") {
@@ -84,6 +60,24 @@ func TestStatusOfAllKubernetesClusters(t *testing.T) {
 	out, errs = f.quorate(2, "--all", "--repo", r.Dir)
 	if !strings.Contains(out, "sessions") || !strings.Contains(errs, "1 file of the status branches cannot be read, first quorate/status-us/clusters/shop/broken.yaml") {
 		t.Errorf("printed\n%s%s", out, errs)
+	}
+}
+
+// A status branch whose daemon is silent is not shown as healthy, and what it last said is.
+func TestStatusOfAllDoubtsASilentDaemon(t *testing.T) {
+	r := cmdtest.NewRepository(t)
+	r.Commit("clusters/none.yaml", "")
+	branchestest.Write(r, "quorate/status-eu", sessions())
+	branchestest.Write(r, "quorate/status-us", sessions())
+	r.Git("checkout", "--quiet", "quorate/status-us")
+	t.Setenv("GIT_COMMITTER_DATE", time.Now().Add(-3*time.Hour).Format(time.RFC3339))
+	r.Git("commit", "--quiet", "--amend", "--reuse-message", "HEAD")
+	out, errs := newFleet(t).quorate(2, "--all", "--repo", r.Dir)
+	if !strings.Contains(errs, "what branch quorate/status-us holds may be old: nothing was written since 20") || !strings.Contains(errs, "every 1h0m0s at least: it does not run") {
+		t.Errorf("printed %s", errs)
+	}
+	if !wantLines(out, "BRANCH NAMESPACE NAME PHASE", "quorate/status-eu shop sessions Ready", "quorate/status-us shop sessions Unknown") || !strings.Contains(out, "0/3") {
+		t.Errorf("printed\n%s", out)
 	}
 }
 
