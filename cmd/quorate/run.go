@@ -17,29 +17,32 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/branches"
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/cmd/quorate/internal/daemon"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/cmd/quorate/internal/publish"
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/sources"
 )
 
 // runFlags are the flags of quorate run.
 type runFlags struct {
-	repository repositoryFlags
-	forge      forgeFlags
-	status     statusFlags
-	kube       kubeFlags
-	bounds     boundsFlags
-	signing    signingFlags
-	lease      daemon.Lease
-	mass       follow.Limits
-	approve    string
-	insecure   bool
-	interval   time.Duration
-	listeners  daemon.Listeners
-	logFormat  string
-	logLevel   string
+	repository   repositoryFlags
+	forge        forgeFlags
+	status       statusFlags
+	kube         kubeFlags
+	bounds       boundsFlags
+	signing      signingFlags
+	lease        daemon.Lease
+	mass         follow.Limits
+	approve      string
+	insecure     bool
+	interval     time.Duration
+	listeners    daemon.Listeners
+	pageBranches string
+	logFormat    string
+	logLevel     string
 }
 
 // minInterval keeps a typo from overloading the Git server.
@@ -107,6 +110,7 @@ func (f *runFlags) addListeners(cmd *cobra.Command) {
 	cli.ChoiceFlag(cmd, (*string)(&l.Metrics.Auth), "metrics-auth", "who may read --metrics-listen: anyone who can reach the address, or only those who give a token of Kubernetes whose account may get /metrics", auth...)
 	flags.StringVar(&l.Page.Listen, "page-listen", "", "address for the read-only page and its API, for example 127.0.0.1:8081, which kubectl port-forward reaches; default none")
 	cli.ChoiceFlag(cmd, (*string)(&l.Page.Auth), "page-auth", "who may read the page and its API: anyone who can reach the address, or only those who give a token of Kubernetes whose account may get /quorate", auth...)
+	flags.StringVar(&f.pageBranches, "page-status-branches", "", "also show on the page, to everyone who may read it, the clusters of other Kubernetes clusters whose daemons write a status branch to --repo: what the names of these branches begin with, such as "+sources.DefaultStatusBranch+"; default none")
 	flags.StringVar(&l.Webhook, "webhook-listen", "", "address for /webhook, which the Git provider calls after a push; default none")
 	flags.StringVar(&l.WebhookSecretFile, "webhook-secret-file", "", "file with the secret that the Git provider signs its webhook calls with")
 	flags.StringVar(&l.CertFile, "tls-cert-file", "", "certificate in PEM, with those between it and its authority, for TLS at --metrics-listen, --page-listen and --webhook-listen, but not on loopback; read again when it changes")
@@ -189,6 +193,9 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Con
 			c.CommitStatuses.Link = host.BranchURL(f.status.config.Branch)
 		}
 	}
+	if c.Branches, err = f.openBranches(kube); err != nil {
+		return c, err
+	}
 	if c.Status, err = f.status.open(f.repository, kube); err == nil && c.Status != nil {
 		c.Status.Instance = instance
 		if len(bounds.Namespaces) > 0 {
@@ -196,6 +203,34 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Con
 		}
 	}
 	return c, err
+}
+
+// maxBeside is how many objects of other Kubernetes clusters are kept for the page.
+const maxBeside = 20_000
+
+// openBranches is what reads the status branches of other Kubernetes clusters, by the way and with
+// the credentials by which the repository is read; nil for nothing.
+func (f *runFlags) openBranches(kube func() (kubernetes.Interface, error)) (*branches.Reader, error) {
+	read := f.repository
+	switch followed := branchOf(read.config); {
+	case f.pageBranches == "":
+		return nil, nil
+	case f.listeners.Page.Listen == "":
+		return nil, errors.New("--page-status-branches is for the page: add --page-listen")
+	case followed != "" && strings.HasPrefix(followed, f.pageBranches):
+		return nil, fmt.Errorf("--page-status-branches is %s, with which the name of the branch that is followed begins: give more of the names of the status branches", f.pageBranches)
+	}
+	c := read.config
+	read.signers, read.config = "", sources.Config{URL: c.URL, Branch: f.pageBranches, Auth: c.Auth, CAFile: c.CAFile, SSHJump: c.SSHJump, Timeout: c.Timeout, Limits: c.Limits}
+	repository, err := read.open(kube)
+	if err != nil {
+		return nil, fmt.Errorf("--page-status-branches: %w", err)
+	}
+	made := &branches.Reader{Repository: repository, Prefix: f.pageBranches, Most: maxBeside}
+	if f.status.mode == statusBranch {
+		made.Own = f.status.config.Branch
+	}
+	return made, nil
 }
 
 // checkTransport refuses to apply what anyone on the network may have written, where no

@@ -18,9 +18,9 @@ const (
 )
 
 // events follows changes as server-sent events, until the client goes: "status" with a
-// Change; "git" when what is known of the repository has changed; "reset" when the
-// client was too slow to be told of each change. Each says that the client should ask
-// again, for what it shows.
+// Change; "git" when what is known of the repository or of its status branches has changed;
+// "reset" when the client was too slow to be told of each change. Each says that the client
+// should ask again, for what it shows.
 func (h handler) events(w http.ResponseWriter, r *http.Request) {
 	s, cancel, err := h.feed.Subscribe()
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/branches"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/schema"
 )
@@ -26,6 +27,11 @@ type Look struct {
 	List []schema.Status
 	// Whole is false while some object was not reconciled yet.
 	Whole bool
+	// Branches are the status branches of other Kubernetes clusters; nil where they are not
+	// read, or not asked for.
+	Branches *branches.View
+	// branch is the status branch that List is from; "" for what this daemon reconciles.
+	branch string
 }
 
 // ErrNotReady is the answer of a daemon that does not reconcile yet.
@@ -50,12 +56,13 @@ const (
 type Feed struct {
 	git func() follow.Details
 
-	mu     sync.Mutex
-	from   Statuses
-	pulls  func() []Pull
-	events *Events
-	look   Look
-	looked time.Time
+	mu       sync.Mutex
+	from     Statuses
+	pulls    func() []Pull
+	branches func() *branches.View
+	events   *Events
+	look     Look
+	looked   time.Time
 
 	// watching guards what follows.
 	watching    sync.Mutex
@@ -111,6 +118,15 @@ func (f *Feed) Look() (Look, error) {
 	return f.look, nil
 }
 
+// LookAround is Look with the status branches of other Kubernetes clusters, which are read for it.
+func (f *Feed) LookAround() (Look, error) {
+	look, err := f.Look()
+	if err == nil {
+		look.Branches = f.Branches()
+	}
+	return look, err
+}
+
 // Measured returns what the last pass has measured of a cluster; nothing before the
 // reconciler runs.
 func (f *Feed) Measured(namespace, name string) schema.Measured {
@@ -136,12 +152,13 @@ type Subscription struct {
 	// Changes is closed by no one. A change that finds it full is left out.
 	Changes chan Change
 	// Reset has something to read when changes were left out, Git when what is known of
-	// the repository or of its pull requests has changed.
+	// the repository, of its pull requests or of its status branches has changed.
 	Reset, Git chan struct{}
 }
 
 // Subscribe follows changes until cancel is called. It fails when too many do.
 func (f *Feed) Subscribe() (s *Subscription, cancel func(), err error) {
+	beside := f.Branches() // it may wait a moment
 	f.watching.Lock()
 	defer f.watching.Unlock()
 	if len(f.subscribers) >= maxSubscribers {
@@ -152,7 +169,7 @@ func (f *Feed) Subscribe() (s *Subscription, cancel func(), err error) {
 	if !f.watched {
 		f.watched = true
 		before, _ := f.Look()
-		go f.watch(before, f.shownGit(), f.Pulls())
+		go f.watch(before, f.shownGit(), f.Pulls(), beside)
 	}
 	return s, sync.OnceFunc(func() {
 		f.watching.Lock()
@@ -162,7 +179,7 @@ func (f *Feed) Subscribe() (s *Subscription, cancel func(), err error) {
 }
 
 // watch tells the subscribers of changes, until there are none.
-func (f *Feed) watch(before Look, git follow.Details, pulls []Pull) {
+func (f *Feed) watch(before Look, git follow.Details, pulls []Pull, beside *branches.View) {
 	for pause := maxAge; ; {
 		time.Sleep(pause)
 		begun := time.Now()
@@ -171,9 +188,9 @@ func (f *Feed) watch(before Look, git follow.Details, pulls []Pull) {
 			f.tell(changes(before.List, now.List))
 			before = now
 		}
-		again, open := f.shownGit(), f.Pulls()
-		if !reflect.DeepEqual(git, again) || !slices.Equal(pulls, open) {
-			git, pulls = again, open
+		again, open, around := f.shownGit(), f.Pulls(), f.Branches()
+		if !reflect.DeepEqual(git, again) || !slices.Equal(pulls, open) || beside != around {
+			git, pulls, beside = again, open, around
 			f.tellGit()
 		}
 		pause = max(maxAge, looksPart*time.Since(begun))

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -158,12 +159,13 @@ type route struct {
 
 func (h handler) routes() []route {
 	return []route{
-		{Prefix + "/statuses", knowing(h.statuses, "kind", "namespace", "name", "phase", "q", "sort", "limit", "continue")},
-		{Prefix + "/statuses/{kind}/{namespace}/{name}", knowing(h.status)},
+		{Prefix + "/statuses", knowing(h.statuses, "kind", "namespace", "name", "phase", "q", "sort", "limit", "continue", "branch")},
+		{Prefix + "/statuses/{kind}/{namespace}/{name}", knowing(h.status, "branch")},
 		{Prefix + "/statuses/EtcdCluster/{namespace}/{name}/measured", knowing(h.measured)},
 		{Prefix + "/statuses/EtcdCluster/{namespace}/{name}/events", knowing(h.happened)},
 		{Prefix + "/git", knowing(h.git)},
 		{Prefix + "/pulls", knowing(h.pulls)},
+		{Prefix + "/branches", knowing(h.branches)},
 		{Prefix + "/events", knowing(h.events)},
 		{Prefix + "/openapi.json", h.openapi},
 		{Prefix + "/", func(w http.ResponseWriter, r *http.Request) {
@@ -192,12 +194,11 @@ func (h handler) statuses(w http.ResponseWriter, r *http.Request) {
 		WriteError(w, http.StatusBadRequest, err)
 		return
 	}
-	look, err := h.feed.Look()
-	if err != nil {
-		WriteError(w, http.StatusServiceUnavailable, err)
+	look, ok := h.look(w, r)
+	if !ok {
 		return
 	}
-	items, next, total, err := q.After(look.List, parameters.Get("continue"), limit)
+	items, next, total, err := q.After(look, parameters.Get("continue"), limit)
 	if err != nil {
 		WriteError(w, http.StatusBadRequest, err)
 		return
@@ -239,15 +240,35 @@ func (h handler) happened(w http.ResponseWriter, r *http.Request) {
 // find returns the status of the object of a kind that a request names. Where there is
 // none it answers, and returns false.
 func (h handler) find(w http.ResponseWriter, r *http.Request, kind string) (schema.Status, bool) {
-	look, err := h.feed.Look()
-	if err != nil {
-		WriteError(w, http.StatusServiceUnavailable, err)
+	look, ok := h.look(w, r)
+	if !ok {
 		return schema.Status{}, false
 	}
 	found, err := look.Find(kind, r.PathValue("namespace"), r.PathValue("name"))
 	if err != nil {
 		WriteError(w, http.StatusNotFound, err)
 		return schema.Status{}, false
+	}
+	return found, true
+}
+
+// look is what is known of the objects that this daemon reconciles, or of those on the status
+// branch that a request names. Where there is nothing it answers, and returns false.
+func (h handler) look(w http.ResponseWriter, r *http.Request) (Look, bool) {
+	look, branch := h.feed.Look, cmp.Or(r.URL.Query().Get("branch"), Here)
+	if branch != Here {
+		look = h.feed.LookAround
+	}
+	found, err := look()
+	if err != nil {
+		WriteError(w, http.StatusServiceUnavailable, err)
+		return found, false
+	}
+	if branch != Here {
+		if found, err = found.OnBranch(branch); err != nil {
+			WriteError(w, http.StatusNotFound, err)
+			return found, false
+		}
 	}
 	return found, true
 }

@@ -120,6 +120,7 @@ func TestAnswersAreWhatTheDescriptionSays(t *testing.T) {
 		"/git":          {"": 200, "?x=1": 400},
 		"/openapi.json": {"": 200},
 		"/pulls":        {"": 200, "?x=1": 400},
+		"/branches":     {"": 200, "?x=1": 400},
 		"/events":       {"?x=1": 400},
 	} {
 		for suffix, code := range codes {

@@ -70,7 +70,7 @@ func description(t *testing.T) object {
 	b.read(filepath.Join("..", "..", "..", "..", "schema"))
 	b.read(filepath.Join("..", "..", "..", "..", "reconciler", "preview"))
 	for _, typ := range []reflect.Type{
-		reflect.TypeFor[StatusList](), reflect.TypeFor[schema.Measured](), reflect.TypeFor[Happened](), reflect.TypeFor[PullList](), reflect.TypeFor[Git](), reflect.TypeFor[Change](), reflect.TypeFor[Error](),
+		reflect.TypeFor[StatusList](), reflect.TypeFor[schema.Measured](), reflect.TypeFor[Happened](), reflect.TypeFor[PullList](), reflect.TypeFor[BranchList](), reflect.TypeFor[Git](), reflect.TypeFor[Change](), reflect.TypeFor[Error](),
 	} {
 		b.value(typ)
 	}
@@ -102,7 +102,7 @@ func paths() object {
 			responses[code] = failure
 		}
 		for _, code := range append(more, "400") {
-			responses[code] = answer("Error", map[string]string{"400": "A parameter is unknown or wrong.", "404": "No such object is known."}[code])
+			responses[code] = answer("Error", map[string]string{"400": "A parameter is unknown or wrong.", "404": "No such object, or no such status branch, is known."}[code])
 		}
 		operation := object{"operationId": id, "summary": summary, "responses": responses}
 		if parameters != nil {
@@ -131,6 +131,7 @@ func paths() object {
 	for _, phase := range schema.Phases() {
 		phases = append(phases, string(phase))
 	}
+	branch := query("branch", "Only objects on this status branch of another Kubernetes cluster, as /branches lists them; default what this daemon reconciles.", word())
 	return object{
 		Prefix + "/statuses": get("listStatuses", "The statuses of objects", answer("StatusList", "Those that are asked for."), []any{
 			query("kind", "Only objects of this kind.", word(schema.Kinds()...)), query("namespace", "Only objects in this namespace.", word()), query("name", "Only objects of this name.", word()),
@@ -138,15 +139,16 @@ func paths() object {
 			query("q", "Only objects with this text in name, version, reason or message, whatever the case; at most 256 bytes.", object{"type": "string", "maxLength": maxText}),
 			query("sort", "By what they are sorted, with a - before it in reverse; then by kind, namespace and name. What is sorted by something that changes may move between two answers.", word(sorts...)),
 			query("limit", "How many one answer has at most.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}),
-			query("continue", "The token of the answer before, to the same query.", word()),
-		}),
-		Prefix + "/statuses/{kind}/{namespace}/{name}":               get("getStatus", "The status of one object", answer("Status", "The status."), []any{inPath("kind"), inPath("namespace"), inPath("name")}, "404"),
+			query("continue", "The token of the answer before, to the same query.", word()), branch,
+		}, "404"),
+		Prefix + "/statuses/{kind}/{namespace}/{name}":               get("getStatus", "The status of one object", answer("Status", "The status."), []any{inPath("kind"), inPath("namespace"), inPath("name"), branch}, "404"),
 		Prefix + "/statuses/EtcdCluster/{namespace}/{name}/measured": get("getMeasured", "What the last pass has measured of one cluster", answer("Measured", "What was measured."), []any{inPath("namespace"), inPath("name")}, "404"),
 		Prefix + "/statuses/EtcdCluster/{namespace}/{name}/events":   get("listEvents", "What Kubernetes still knows of what has happened to one cluster", answer("Happened", "The Events that quorate and others wrote."), []any{inPath("namespace"), inPath("name")}, "404"),
-		Prefix + "/git":   get("getGit", "What is followed in Git", answer("Git", "What is known of the repository."), nil),
-		Prefix + "/pulls": get("listPulls", "What open pull requests would do", answer("PullList", "Those that were planned."), nil),
+		Prefix + "/git":      get("getGit", "What is followed in Git", answer("Git", "What is known of the repository."), nil),
+		Prefix + "/pulls":    get("listPulls", "What open pull requests would do", answer("PullList", "Those that were planned."), nil),
+		Prefix + "/branches": get("listBranches", "The status branches of other Kubernetes clusters", answer("BranchList", "Those that are known."), nil),
 		Prefix + "/events": get("followEvents", "Changes as they happen", object{
-			"description": "Server-sent events, until the client ends them or an hour has passed: \"status\" with a Change, \"git\" when what is known of the repository or of its pull requests has changed, and \"reset\" when the client was too slow to be told of each change; the data of the latter two is {}. Ask again for what you show. A comment comes at least every 15 seconds.",
+			"description": "Server-sent events, until the client ends them or an hour has passed: \"status\" with a Change, \"git\" when what is known of the repository, of its pull requests or of its status branches has changed, and \"reset\" when the client was too slow to be told of each change; the data of the latter two is {}. Ask again for what you show. A comment comes at least every 15 seconds.",
 			"content":     object{"text/event-stream": object{"schema": ref("Change")}},
 		}, nil),
 		Prefix + "/openapi.json": get("getDescription", "This description", object{

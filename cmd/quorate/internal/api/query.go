@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"net/url"
 	"slices"
@@ -26,7 +27,10 @@ const (
 // Query is which statuses are asked for, and in which order. An empty field chooses all.
 type Query struct {
 	Kind, Namespace, Name string
-	Phase                 schema.Phase
+	// Branch is a status branch, whose objects alone are chosen; Here is what this daemon
+	// reconciles.
+	Branch string
+	Phase  schema.Phase
 	// Text is searched for in names, versions, reasons and messages, without regard to
 	// case.
 	Text string
@@ -34,6 +38,15 @@ type Query struct {
 	// turns it round.
 	Sort       string
 	Descending bool
+}
+
+// Here is the Branch of a Query for what this daemon reconciles. No branch can have this name.
+const Here = "."
+
+// Found is a status, and the status branch that it is from; "" for what this daemon reconciles.
+type Found struct {
+	Branch string
+	schema.Status
 }
 
 // orders are what statuses can be sorted by: each gives a text by whose order they are.
@@ -85,7 +98,7 @@ func number(n int) string { return fmt.Sprintf("%07d", n+500_000) }
 func ParseQuery(from url.Values) (Query, error) {
 	q := Query{
 		Kind: from.Get("kind"), Namespace: from.Get("namespace"), Name: from.Get("name"),
-		Phase: schema.Phase(from.Get("phase")), Text: strings.TrimSpace(from.Get("q")),
+		Branch: from.Get("branch"), Phase: schema.Phase(from.Get("phase")), Text: strings.TrimSpace(from.Get("q")),
 	}
 	q.Sort, q.Descending = strings.CutPrefix(from.Get("sort"), "-")
 	switch {
@@ -127,16 +140,17 @@ func (q Query) matches(s schema.Status, text string) bool {
 // sorted is a status, and what it is sorted by.
 type sorted struct {
 	place
-	status schema.Status
+	Found
 }
 
 // place is where a status stands in an order. Two statuses never have the same.
 type place struct {
-	// Key is what the order is by; then come kind, namespace and name.
+	// Key is what the order is by; then come kind, namespace, name and branch.
 	Key       string `json:"key"`
 	Kind      int    `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
+	Branch    string `json:"branch,omitempty"`
 }
 
 // compare compares two places. Those with the same key are never turned round.
@@ -145,38 +159,77 @@ func (q Query) compare(a, b place) int {
 	if q.Descending {
 		byKey = -byKey
 	}
-	return cmp.Or(byKey, cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	return cmp.Or(byKey, cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Branch, b.Branch))
 }
 
 // choose returns the statuses that are asked for, in order.
-func (q Query) choose(list []schema.Status) []sorted {
+func (q Query) choose(look Look) []sorted {
 	key := orders()[q.Sort]
 	if key == nil {
 		key = func(schema.Status) string { return "" }
 	}
 	text := strings.ToLower(q.Text)
 	var found []sorted
-	for _, s := range list {
-		if q.matches(s, text) {
-			found = append(found, sorted{place{key(s), slices.Index(schema.Kinds(), s.Kind), s.Metadata.Namespace, s.Metadata.Name}, s})
+	for branch, list := range look.lists() {
+		if !isOf(branch, q.Branch) {
+			continue
+		}
+		for _, s := range list {
+			if q.matches(s, text) {
+				at := place{key(s), slices.Index(schema.Kinds(), s.Kind), s.Metadata.Namespace, s.Metadata.Name, branch}
+				found = append(found, sorted{at, Found{branch, s}})
+			}
 		}
 	}
 	slices.SortFunc(found, func(a, b sorted) int { return q.compare(a.place, b.place) })
 	return found
 }
 
+// lists are the statuses by the branch that they are from, "" for what this daemon reconciles.
+func (l Look) lists() iter.Seq2[string, []schema.Status] {
+	return func(yield func(string, []schema.Status) bool) {
+		if !yield(l.branch, l.List) || l.Branches == nil {
+			return
+		}
+		for _, b := range l.Branches.Branches {
+			if !yield(b.Name, b.Statuses) {
+				return
+			}
+		}
+	}
+}
+
+// isOf reports whether what is from a branch, "" for this daemon, is chosen by Query.Branch.
+func isOf(branch, chosen string) bool { return chosen == "" || chosen == cmp.Or(branch, Here) }
+
+// Of are the statuses that Query.Branch chooses.
+func (l Look) Of(chosen string) iter.Seq[schema.Status] {
+	return func(yield func(schema.Status) bool) {
+		for branch, list := range l.lists() {
+			for _, s := range list {
+				if isOf(branch, chosen) && !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Choose returns the statuses that are asked for from the first-th on, at most so many,
 // and how many there are in total.
-func (q Query) Choose(list []schema.Status, first, most int) (page []schema.Status, total int) {
-	found := q.choose(list)
-	return statusesOf(found[min(first, len(found)):], most), len(found)
+func (q Query) Choose(look Look, first, most int) (page []Found, total int) {
+	found := q.choose(look)
+	for _, s := range found[min(first, len(found)):min(first+most, len(found))] {
+		page = append(page, s.Found)
+	}
+	return page, len(found)
 }
 
 // After returns the statuses that are asked for behind the one that a token of the answer
 // before names, at most so many, and the token for the next answer; "" at the end. An
 // object that comes, goes or is changed meanwhile moves no other one from its answer.
-func (q Query) After(list []schema.Status, token string, most int) (page []schema.Status, next string, total int, err error) {
-	found, first := q.choose(list), 0
+func (q Query) After(look Look, token string, most int) (page []schema.Status, next string, total int, err error) {
+	found, first := q.choose(look), 0
 	if token != "" {
 		last, err := q.readToken(token)
 		if err != nil {
@@ -188,19 +241,14 @@ func (q Query) After(list []schema.Status, token string, most int) (page []schem
 			first++
 		}
 	}
-	page = statusesOf(found[first:], most)
+	page = make([]schema.Status, min(most, len(found)-first))
+	for i := range page {
+		page[i] = found[first+i].Status
+	}
 	if end := first + len(page); end < len(found) && len(page) > 0 {
 		next = q.token(found[end-1].place)
 	}
 	return page, next, len(found), nil
-}
-
-func statusesOf(found []sorted, most int) []schema.Status {
-	page := make([]schema.Status, min(most, len(found)))
-	for i := range page {
-		page[i] = found[i].status
-	}
-	return page
 }
 
 // continuing is what a token holds: the last place of an answer, and the query.

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/api"
+	"github.com/quorate/quorate/cmd/quorate/internal/branches"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/cmd/quorate/internal/publish"
 	"github.com/quorate/quorate/reconciler"
@@ -53,6 +54,9 @@ type Config struct {
 	Pulls          *publish.PullsConfig
 	CommitStatuses *publish.CommitStatusesConfig
 	Status         *publish.BranchConfig
+	// Branches reads the status branches of other Kubernetes clusters, which the page shows beside
+	// this one; nil for none.
+	Branches *branches.Reader
 	// Listeners is where the daemon answers, and to whom.
 	Listeners Listeners
 }
@@ -83,6 +87,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	}
 	feed := api.NewFeed(git.Details)
 	feed.SetEvents(api.NewEvents(c.Kube))
+	defer readBranches(ctx, c.Branches, feed)()
 	front := front{kube: c.Kube, listen: net.Listen, log: log}
 	defer front.close()
 	if err := front.open(c.Listeners, registry, feed, git.Wake); err != nil {
@@ -182,6 +187,23 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		leading.Go(func() { _ = lead(ctx) })
 		return work(ctx)
 	})
+}
+
+// readBranches has the feed show the status branches of other Kubernetes clusters, until stop is
+// called.
+func readBranches(ctx context.Context, from *branches.Reader, feed *api.Feed) (stop func()) {
+	if from == nil {
+		return func() {}
+	}
+	latest := branches.NewLatest(from)
+	feed.SetBranches(latest.Look)
+	ctx, cancel := context.WithCancel(ctx)
+	var reading sync.WaitGroup
+	reading.Go(func() { latest.Run(ctx) })
+	return func() {
+		cancel()
+		reading.Wait()
+	}
 }
 
 // warnOfStore tells early what else each cluster would tell with its first backup, or

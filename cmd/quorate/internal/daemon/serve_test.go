@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/api"
+	"github.com/quorate/quorate/cmd/quorate/internal/branches"
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler"
@@ -66,6 +67,30 @@ type started struct {
 func (s *started) get(address, path string) (int, string) {
 	s.Helper()
 	return fetch(s.T, s.at[address], "localhost", path)
+}
+
+// The page of a daemon that is given status branches shows them, until the daemon ends.
+func TestStatusBranchesReachThePage(t *testing.T) {
+	r := cmdtest.NewRepository(t)
+	r.Git("checkout", "--quiet", "-b", "quorate/status-eu")
+	r.Commit("clusters/shop/orders.yaml", "kind: EtcdCluster\nmetadata: {name: orders, namespace: shop}\n")
+	repository, err := sources.New(sources.Config{URL: r.Dir, Branch: "quorate/status"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed := api.NewFeed(func() follow.Details { return follow.Details{} })
+	readBranches(t.Context(), nil, feed)()
+	if v := feed.Branches(); v != nil {
+		t.Errorf("without any there are %+v", v)
+	}
+	stop := readBranches(t.Context(), &branches.Reader{Repository: repository, Prefix: "quorate/status"}, feed)
+	for feed.Branches().Read.IsZero() { // until the test's timeout
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	if v := feed.Branches(); len(v.Branches) != 1 || len(v.Branches[0].Statuses) != 1 {
+		t.Errorf("there are %+v", v)
+	}
 }
 
 func TestServe(t *testing.T) {

@@ -2,8 +2,10 @@ package page
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/api"
@@ -31,6 +33,24 @@ type fleetView struct {
 	// Filtered is whether something is left out, and All leads to everything.
 	Filtered bool
 	All      string
+	// Places are this Kubernetes cluster and those whose status branches are read; nil where
+	// none are. Doubted counts those of which nobody knows how they are now.
+	Places  []place
+	Doubted int
+	// Read is when the branches were last read, Problem why they were not since; "" for neither.
+	Read, Problem string
+}
+
+// place is a Kubernetes cluster, in the form of what is known of its objects.
+type place struct {
+	// Branch is the value by which its objects are chosen, and To where they are.
+	Branch, Name, To string
+	Here             bool
+	Objects          int
+	// Written is when its daemon last wrote; "" of this daemon.
+	Written string
+	// Doubt says why nothing is known of how it is now, Unread which files were not understood.
+	Doubt, Unread string
 }
 
 // link leads to another choice of rows.
@@ -47,10 +67,12 @@ type column struct{ Text, To, Sorted string }
 
 // row is one object.
 type row struct {
-	schema.Status
-	To    string
-	Phase schema.Phase
-	Why   schema.Condition
+	api.Found
+	To string
+	// Doubted is whether nobody knows how it is now.
+	Doubted bool
+	Phase   schema.Phase
+	Why     schema.Condition
 	// Reported is the version of the members, Backup when the last good backup was taken.
 	Reported, Backup string
 	// Cluster is whose backup, schedule or restore it is, Next when the next backup is due.
@@ -65,7 +87,7 @@ func (p *pages) fleet(w http.ResponseWriter, r *http.Request) {
 		p.problem(w, http.StatusBadRequest, "The filter is wrong", err)
 		return
 	}
-	look, err := p.feed.Look()
+	look, err := p.feed.LookAround()
 	if err != nil {
 		p.problem(w, http.StatusServiceUnavailable, "Not ready", err)
 		return
@@ -77,12 +99,19 @@ func (p *pages) fleet(w http.ResponseWriter, r *http.Request) {
 	}
 	number, _ := strconv.Atoi(parameters.Get("page")) // whatever is no number is the first page
 	first := (max(1, min(number, 1_000_000)) - 1) * perPage
-	list, total := sorting.Choose(look.List, first, perPage)
+	if q.Branch != "" && q.Branch != api.Here {
+		if _, err := look.OnBranch(q.Branch); err != nil {
+			p.problem(w, http.StatusNotFound, "No such Kubernetes cluster", err)
+			return
+		}
+	}
+	list, total := sorting.Choose(look, first, perPage)
 	v := fleetView{
 		Query: q, Phases: schema.Phases(), Total: total, First: first + 1, Last: first + len(list), Order: parameters.Get("sort"),
-		Filtered: q.Phase != "" || q.Text != "" || q.Namespace != "" || q.Name != "", All: address(api.Query{Kind: q.Kind}, 1),
-		Columns: columns(q, sorting), Tabs: tabs(look.List, q), Counts: counts(look.List, q),
+		Filtered: q.Phase != "" || q.Text != "" || q.Namespace != "" || q.Name != "" || q.Branch != "", All: address(api.Query{Kind: q.Kind}, 1),
+		Columns: columns(q, sorting), Tabs: tabs(look, q), Counts: counts(look, q),
 	}
+	again := v.place(look)
 	if first > 0 {
 		v.Previous = address(q, first/perPage)
 	}
@@ -90,15 +119,41 @@ func (p *pages) fleet(w http.ResponseWriter, r *http.Request) {
 		v.Next = address(q, first/perPage+2)
 	}
 	for _, s := range list {
-		v.Rows = append(v.Rows, rowOf(s))
+		r := rowOf(s)
+		r.Doubted = slices.ContainsFunc(v.Places, func(p place) bool { return p.Branch == s.Branch && p.Doubt != "" })
+		v.Rows = append(v.Rows, r)
 	}
-	p.show(w, http.StatusOK, "fleet", frame{Title: title(q.Kind), Here: "/", Watch: "all", Partial: !look.Whole, Data: v})
+	p.show(w, http.StatusOK, "fleet", frame{Title: title(q.Kind), Here: "/", Watch: "all", Partial: !look.Whole, Again: again, Data: v})
 }
 
-func rowOf(s schema.Status) row {
+// place shows what is known of other Kubernetes clusters. It returns after how many seconds a
+// browser should ask again; 0 for never.
+func (v *fleetView) place(look api.Look) (again int) {
+	if look.Branches == nil {
+		return 0
+	}
+	if look.Branches.Read.IsZero() {
+		again = 5
+	}
+	v.Read, v.Problem = schema.TimeText(look.Branches.Read), look.Branches.Problem
+	v.Places = []place{{Branch: api.Here, Name: "this one", To: address(api.Query{Branch: api.Here}, 1), Here: true, Objects: len(look.List)}}
+	for _, b := range look.Branches.Branches {
+		one := place{Branch: b.Name, Name: b.Name, To: address(api.Query{Branch: b.Name}, 1), Objects: len(b.Statuses), Written: schema.TimeText(b.Written), Doubt: b.Doubt}
+		if n := len(b.Unread); n > 0 {
+			one.Unread = fmt.Sprintf("files that hold no status that is understood: %d, first %s", n, b.Unread[0])
+		}
+		if b.Doubt != "" {
+			v.Doubted++
+		}
+		v.Places = append(v.Places, one)
+	}
+	return again
+}
+
+func rowOf(s api.Found) row {
 	phase, why := s.Phase()
-	r := row{Status: s, To: pathOfStatus(s), Phase: phase, Why: why, Backup: s.LastBackup().Time}
-	switch o := s.Status; {
+	r := row{Found: s, To: pathOfStatus(s), Phase: phase, Why: why, Backup: s.LastBackup().Time}
+	switch o := s.Status.Status; {
 	case o.Cluster != nil:
 		r.Reported = reported(o.Cluster.Version)
 	case o.Schedule != nil:
@@ -122,6 +177,7 @@ func address(q api.Query, page int) string {
 	if q.Kind != schema.KindCluster {
 		set("kind", q.Kind)
 	}
+	set("branch", q.Branch)
 	set("namespace", q.Namespace)
 	set("name", q.Name)
 	set("phase", string(q.Phase))
@@ -138,22 +194,22 @@ func address(q api.Query, page int) string {
 }
 
 // tabs lead to all objects of each kind.
-func tabs(list []schema.Status, q api.Query) []link {
+func tabs(look api.Look, q api.Query) []link {
 	count := map[string]int{}
-	for _, s := range list {
+	for s := range look.Of(q.Branch) {
 		count[s.Kind]++
 	}
 	var links []link
 	for _, kind := range schema.Kinds() {
-		links = append(links, link{Text: title(kind), To: address(api.Query{Kind: kind}, 1), Count: count[kind], Here: kind == q.Kind})
+		links = append(links, link{Text: title(kind), To: address(api.Query{Kind: kind, Branch: q.Branch}, 1), Count: count[kind], Here: kind == q.Kind})
 	}
 	return links
 }
 
 // counts lead to the objects of the kind in each phase.
-func counts(list []schema.Status, q api.Query) []link {
+func counts(look api.Look, q api.Query) []link {
 	count := map[schema.Phase]int{}
-	for _, s := range list {
+	for s := range look.Of(q.Branch) {
 		if s.Kind == q.Kind {
 			phase, _ := s.Phase()
 			count[phase]++
@@ -161,7 +217,7 @@ func counts(list []schema.Status, q api.Query) []link {
 	}
 	var links []link
 	for _, phase := range schema.Phases() {
-		links = append(links, link{Text: string(phase), Phase: phase, To: address(api.Query{Kind: q.Kind, Phase: phase}, 1), Count: count[phase], Here: phase == q.Phase})
+		links = append(links, link{Text: string(phase), Phase: phase, To: address(api.Query{Kind: q.Kind, Branch: q.Branch, Phase: phase}, 1), Count: count[phase], Here: phase == q.Phase})
 	}
 	return links
 }

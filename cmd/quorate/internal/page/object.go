@@ -26,6 +26,9 @@ type objectView struct {
 	// why nothing is known.
 	Happened api.Happened
 	NoEvents string
+	// Written is when what a status branch says of it was written; "" where it is this daemon
+	// that reconciles it.
+	Written string
 	// Related are the other objects of the same cluster.
 	Related []row
 }
@@ -57,32 +60,64 @@ type moment struct {
 
 // object shows one object.
 func (p *pages) object(w http.ResponseWriter, r *http.Request) {
-	look, err := p.feed.Look()
+	here, err := p.feed.Look()
 	if err != nil {
 		p.problem(w, http.StatusServiceUnavailable, "Not ready", err)
 		return
 	}
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
-	s, err := look.Find(r.PathValue("kind"), namespace, name)
+	found, look := api.Found{Branch: r.URL.Query().Get("branch")}, here
+	if found.Branch != "" {
+		here.Branches = p.feed.Branches()
+		look, err = here.OnBranch(found.Branch)
+	}
+	if err == nil {
+		found.Status, err = look.Find(r.PathValue("kind"), namespace, name)
+	}
 	if err != nil {
 		p.problem(w, http.StatusNotFound, "No such object", err)
 		return
 	}
-	v := objectView{row: rowOf(s), Commit: api.Commit{Hash: s.Status.Commit}}
-	if git := api.GitOf(p.feed.Git()); git.Accepted != nil && git.Accepted.Hash == s.Status.Commit {
+	v, o := objectView{row: rowOf(found)}, found.Status.Status
+	v.Commit = api.Commit{Hash: o.Commit}
+	if git := api.GitOf(p.feed.Git()); git.Accepted != nil && git.Accepted.Hash == o.Commit {
 		v.Commit = *git.Accepted
 	}
-	if v.Says = v.Why.Message; s.Status.Cluster != nil && s.Status.Cluster.Hold != nil {
-		v.Says = strings.TrimSuffix(v.Says, "; "+s.Status.Cluster.Hold.Do)
+	if v.Says = v.Why.Message; o.Cluster != nil && o.Cluster.Hold != nil {
+		v.Says = strings.TrimSuffix(v.Says, "; "+o.Cluster.Hold.Do)
 	}
-	v.measure(p.feed.Measured(namespace, name))
-	if s.Kind == schema.KindCluster {
-		if v.Happened, err = p.feed.Happened(look, namespace, name); err != nil {
-			v.NoEvents = err.Error()
-		}
+	f := frame{Title: namespace + "/" + name}
+	if found.Branch != "" {
+		v.beside(here)
+		f.Watch = "git"
+	} else {
+		p.live(&v, look)
+		f.Watch, f.Partial = namespace+"/", !look.Whole
 	}
 	v.relate(look.List)
-	p.show(w, http.StatusOK, "object", frame{Title: namespace + "/" + name, Watch: namespace + "/", Partial: !look.Whole, Data: v})
+	f.Data = v
+	p.show(w, http.StatusOK, "object", f)
+}
+
+// live shows of a cluster what only the daemon that reconciles it knows.
+func (p *pages) live(v *objectView, look api.Look) {
+	namespace, name := v.Metadata.Namespace, v.Metadata.Name
+	v.measure(p.feed.Measured(namespace, name))
+	if v.Kind != schema.KindCluster {
+		return
+	}
+	var err error
+	if v.Happened, err = p.feed.Happened(look, namespace, name); err != nil {
+		v.NoEvents = err.Error()
+	}
+}
+
+// beside shows how old is what a status branch says of an object.
+func (v *objectView) beside(look api.Look) {
+	v.measure(schema.Measured{})
+	v.NoEvents = "only the daemon in that Kubernetes cluster knows it"
+	on, _ := look.Branches.Find(v.Branch)
+	v.Written, v.Doubted = schema.TimeText(on.Written), on.Doubt != ""
 }
 
 // measure shows of a cluster what the last pass has measured.
@@ -113,7 +148,7 @@ func (v *objectView) relate(list []schema.Status) {
 	}
 	v.happened(v.Status)
 	for _, s := range list {
-		r := rowOf(s)
+		r := rowOf(api.Found{Branch: v.Branch, Status: s})
 		isCluster := s.Kind == schema.KindCluster && s.Metadata.Namespace+"/"+s.Metadata.Name == cluster
 		if r.To == v.To || !isCluster && (r.Cluster != cluster || cluster == "") {
 			continue

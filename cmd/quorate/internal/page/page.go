@@ -10,10 +10,10 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/api"
-	"github.com/quorate/quorate/schema"
 )
 
 // files cannot be written to.
@@ -164,6 +164,10 @@ func pathOf(kind, namespace, name string) string {
 	return "/objects/" + kind + "/" + namespace + "/" + name
 }
 
-func pathOfStatus(s schema.Status) string {
-	return pathOf(s.Kind, s.Metadata.Namespace, s.Metadata.Name)
+func pathOfStatus(s api.Found) string {
+	path := pathOf(s.Kind, s.Metadata.Namespace, s.Metadata.Name)
+	if s.Branch != "" {
+		path += "?" + url.Values{"branch": {s.Branch}}.Encode()
+	}
+	return path
 }

@@ -19,6 +19,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/api"
+	"github.com/quorate/quorate/cmd/quorate/internal/branches"
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/schema"
@@ -126,10 +127,11 @@ func TestHostileTextsAreShownAsTexts(t *testing.T) {
 	w.set(s)
 	w.set(named)
 	w.pulls = []api.Pull{proposal(evil, evil)}
+	w.view = &branches.View{Problem: evil, Branches: []branches.Branch{{Name: evil, Statuses: []schema.Status{named}, Doubt: evil, Unread: []string{evil}}}}
 	w.events = []runtime.Object{happened("quorate", "StatefulSet", "orders", evil, evil, 1, false), happened(evil, "Pod", "orders-0", evil, evil, 2, true)}
 	h := w.handler()
 	query := "%22%3E%3Cscript%3Ealert(1)%3C/script%3E"
-	for _, path := range []string{"/", "/?q=" + query, "/?namespace=" + query, "/?kind=" + query, "/?sort=" + query, "/objects/EtcdCluster/shop/orders", "/objects/" + query + "/a/b", "/git", "/pulls", "/" + query} {
+	for _, path := range []string{"/", "/?q=" + query, "/?namespace=" + query, "/?kind=" + query, "/?sort=" + query, "/objects/EtcdCluster/shop/orders", "/objects/" + query + "/a/b", "/?branch=" + query, "/?branch=x" + query, "/objects/EtcdCluster/shop/orders?branch=" + query, "/git", "/pulls", "/" + query} {
 		body := fetch(t, h, path).Body.String()
 		if !strings.Contains(body, "script&gt;alert(1)") {
 			t.Errorf("%s does not show the text", path)

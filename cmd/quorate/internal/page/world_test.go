@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/api"
+	"github.com/quorate/quorate/cmd/quorate/internal/branches"
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler/preview"
@@ -33,6 +34,14 @@ type world struct {
 	events []runtime.Object
 	// pulls are the plans of open pull requests.
 	pulls []api.Pull
+	// view are the status branches of other Kubernetes clusters; nil where none are read.
+	view *branches.View
+}
+
+func (w *world) beside() *branches.View {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.view
 }
 
 func (w *world) open() []api.Pull { return w.pulls }
@@ -85,6 +94,7 @@ func (w *world) handler() http.Handler {
 	feed := api.NewFeed(w.details)
 	feed.SetStatuses(w)
 	feed.SetPulls(w.open)
+	feed.SetBranches(w.beside)
 	feed.SetEvents(api.NewEvents(fake.NewClientset(w.events...)))
 	mux := http.NewServeMux()
 	mux.Handle(api.Prefix+"/", api.Handler(feed))
@@ -183,7 +193,22 @@ func newWorld() *world {
 		happened("kubelet", "Pod", "ledger-1", "BackOff", "Back-off restarting failed container", 5, true),
 	}
 	w.pulls = []api.Pull{proposal("3.5.35", "3.6.16")}
+	w.view = twoBranches("two of three members are gone")
 	return w
+}
+
+// twoBranches are the status branches of two other Kubernetes clusters: one with clusters of the
+// same names as here, of which one is stalled, and one without news.
+func twoBranches(why string) *branches.View {
+	orders := cmdtest.Cluster("orders", schema.PhaseStalled, "QuorumLost", why)
+	nightly := schema.NewStatus(schema.KindBackupSchedule, "shop", "weekly", schema.PhaseReady, "Idle", "the last backup is good")
+	nightly.Status.Schedule = &schema.ScheduleStatus{Cluster: "shop/orders", Next: "2026-03-09T02:00:00Z"}
+	old := cmdtest.Cluster("orders", schema.PhaseUnknown, "NoNews", "nothing was written since 2026-03-01T09:00:00Z; the last news was Ready: the cluster is what Git says")
+	old.Status.Cluster.Members = []schema.MemberStatus{{Name: "orders-0", ID: "8e9e05c52164694d", Health: schema.HealthUnknown}}
+	return &branches.View{Read: time.Unix(1_772_000_100, 0), Branches: []branches.Branch{
+		{Name: "quorate/status-eu", Commit: "ab", Written: time.Unix(1_772_000_000, 0), Statuses: []schema.Status{orders, cmdtest.Ready("carts"), nightly}, Unread: []string{"notes.yaml"}},
+		{Name: "quorate/status-us", Commit: "cd", Written: time.Unix(1_771_000_000, 0), Statuses: []schema.Status{old}, Doubt: "nothing was written since 2026-03-01T09:00:00Z"},
+	}}
 }
 
 // proposal is a pull request with everything in it that a plan may have, in texts.
@@ -204,6 +229,7 @@ func everyPage() []string {
 	return []string{
 		"/", "/?kind=EtcdBackup", "/?kind=EtcdBackupSchedule", "/?kind=EtcdRestore", "/?q=nothing-has-this", "/?phase=Sleepy",
 		"/objects/EtcdCluster/shop/orders", "/objects/EtcdCluster/shop/ledger", "/objects/EtcdCluster/shop/new", "/objects/EtcdBackup/shop/before-the-move",
-		"/objects/EtcdBackupSchedule/shop/nightly", "/objects/EtcdRestore/shop/again", "/objects/EtcdCluster/shop/none", "/git", "/pulls", "/no-such-page",
+		"/objects/EtcdBackupSchedule/shop/nightly", "/objects/EtcdRestore/shop/again", "/objects/EtcdCluster/shop/none",
+		"/?branch=quorate%2Fstatus-eu", "/?branch=.", "/?branch=elsewhere", "/objects/EtcdCluster/shop/orders?branch=quorate%2Fstatus-eu", "/objects/EtcdCluster/shop/orders?branch=quorate%2Fstatus-us", "/git", "/pulls", "/no-such-page",
 	}
 }
