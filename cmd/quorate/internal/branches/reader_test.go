@@ -3,6 +3,7 @@ package branches_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/branches"
@@ -144,6 +145,43 @@ func TestABranchThatCannotBeReadIsDoubted(t *testing.T) {
 			if !strings.Contains(list[0].Doubt, tc.says) || (tc.says == "") != (phase == schema.PhaseReady) || (tc.says == "") != (len(list[0].Statuses) == 2) {
 				t.Errorf("%s: %+v", name, list[0])
 			}
+		}
+	}
+}
+
+// A branch that cannot be read is tried again after ever longer pauses, whatever is at its head.
+func TestABranchThatCannotBeReadIsTriedAgainLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRepository(t)
+		branchestest.Write(r, "quorate/status", cmdtest.Ready("orders"), cmdtest.Ready("carts"))
+		reader := newReader(r, sources.Limits{Files: 1})
+		bad := func() bool { return strings.Contains(read(t, reader)[0].Doubt, "cannot be read") }
+		if !bad() {
+			t.Fatal("it is read")
+		}
+		branchestest.Write(r, "quorate/status", cmdtest.Ready("orders"))
+		time.Sleep(29 * time.Second)
+		if !bad() {
+			t.Error("it was tried again at once")
+		}
+		time.Sleep(2 * time.Second)
+		if bad() {
+			t.Error("it was not tried again")
+		}
+	})
+}
+
+// A heartbeat that a branch claims keeps it from being doubted for two days at most.
+func TestALongHeartbeatIsNotBelieved(t *testing.T) {
+	r := newRepository(t)
+	r.Git("commit", "--quiet", "--allow-empty", "-m", "status\n\nQuorate-Heartbeat: 9000h\nQuorate-Status-Of: one")
+	r.Git("branch", "quorate/status")
+	reader := newReader(r, sources.Limits{})
+	written := read(t, reader)[0].Written
+	for age, doubted := range map[time.Duration]bool{47 * time.Hour: false, 49 * time.Hour: true} {
+		now := written.Add(age)
+		if b := reader.Branches(now, now)[0]; (b.Doubt != "") != doubted {
+			t.Errorf("after %s: %q", age, b.Doubt)
 		}
 	}
 }
