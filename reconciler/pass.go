@@ -69,6 +69,7 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 	if err != nil {
 		return 0, err
 	}
+	r.Reporter.Metrics.Looked(c.Key())
 	var asked []doubt
 	for next := further(v, p, asked); next != ""; next = further(v, p, asked) {
 		if last, left := r.pace.left(v.Cluster, next); left > 0 {

@@ -31,6 +31,7 @@ type Metrics struct {
 	passes   prometheus.Histogram
 	stores   *prometheus.HistogramVec
 	queues   *queueDepths
+	looks    *looks
 	panics   *prometheus.CounterVec
 	// Backups are those of the backups that Git asks for.
 	Backups BackupMetrics
@@ -52,6 +53,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Buckets: []float64{.01, .05, .1, .5, 1, 5, 30, 60, 300, 1800},
 		}, []string{"operation"}),
 		queues: &queueDepths{desc: prometheus.NewDesc("quorate_queue_depth", "Clusters, or backups and schedules, that wait for a worker.", []string{"queue"}, nil)},
+		looks:  newLooks(),
 		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quorate_panics_total", Help: "Passes over clusters, or over backups and schedules, that a bug of quorate ended: they hold what they are about, as log and status say.",
 		}, []string{"queue"}),
@@ -59,7 +61,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	for _, queue := range queueNames() {
 		m.panics.WithLabelValues(queue)
 	}
-	registry.MustRegister(m.orphans, m.passes, m.stores, m.queues, m.panics)
+	registry.MustRegister(m.orphans, m.passes, m.stores, m.queues, m.looks, m.panics)
 	to := &registrar{registry: registry}
 	m.clusters, m.members, m.actions, m.drift = newClusterMetrics(to), newMemberMetrics(to), newActionMetrics(to), newDriftMetrics(to)
 	m.Backups = newBackupMetrics(registry)
@@ -147,6 +149,7 @@ func (q *queueDepths) Collect(to chan<- prometheus.Metric) {
 
 // forget drops the series of a cluster that is no longer reconciled.
 func (m *Metrics) forget(c desired.Cluster) {
+	m.looks.forget(c.Key())
 	m.clusters.forget(c)
 	m.members.forget(c)
 	labels := prometheus.Labels{labelNamespace: c.Metadata.Namespace, labelCluster: c.Metadata.Name}

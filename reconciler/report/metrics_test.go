@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -81,6 +82,34 @@ func TestMetricsOfAnUpgrade(t *testing.T) {
 			t.Error("the old version is still there")
 		}
 	}, clustertest.SetVersion("3.6.12"))
+}
+
+// How long ago the cluster was observed that was observed longest ago is one series: it grows
+// where one is not observed, also one that never was, and ends with what Git names.
+func TestTheOldestLookIsMeasured(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		want := func(seconds float64) {
+			t.Helper()
+			reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_oldest_look_seconds{}": seconds})
+		}
+		w.R.SetDesired(nil)
+		want(0)
+		other := w.Wish
+		other.Metadata.Name = "carts"
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.MustPass()
+		start := time.Now()
+		time.Sleep(time.Minute)
+		w.R.SetDesired([]desired.Cluster{w.Wish, other})
+		want(time.Since(start).Seconds())
+		w.MustPass()
+		want(0)
+		time.Sleep(time.Minute)
+		w.MustPass() // over one of the two
+		want(60)
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		want(0)
+	})
 }
 
 // A cluster that leaves Git is left running, and its series go.

@@ -31,6 +31,7 @@ func (r *Reporter) Orphaned(key string, cm *corev1.ConfigMap) {
 // while none did.
 func (r *Reporter) Adopted(c desired.Cluster) {
 	r.Said.Clear(c.Key(), topicOrphan)
+	r.Metrics.looks.add(c.Key())
 	r.Metrics.begin(c)
 }
 

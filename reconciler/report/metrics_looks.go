@@ -1,0 +1,62 @@
+package report
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// looks collect when each cluster was last observed, as one series: with one a cluster, 10,000
+// would be scraped to find the oldest.
+type looks struct {
+	desc *prometheus.Desc
+
+	mu sync.Mutex
+	// at is when, by the key of a cluster; when it was added where it was not observed yet.
+	at map[string]time.Time
+}
+
+func newLooks() *looks {
+	return &looks{
+		desc: prometheus.NewDesc("quorate_oldest_look_seconds", "How long ago the cluster was observed that was observed longest ago, of those that this daemon reconciles, be its first time still to come; an action that takes long, such as a backup, counts. 0 without any.", nil, nil),
+		at:   map[string]time.Time{},
+	}
+}
+
+// Looked notes that a cluster was observed just now.
+func (m *Metrics) Looked(key string) {
+	m.looks.mu.Lock()
+	defer m.looks.mu.Unlock()
+	if _, known := m.looks.at[key]; known { // else it was forgotten meanwhile
+		m.looks.at[key] = time.Now()
+	}
+}
+
+// add begins with a cluster, from now on.
+func (l *looks) add(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at[key] = time.Now()
+}
+
+// forget drops a cluster that is no longer reconciled.
+func (l *looks) forget(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.at, key)
+}
+
+// Describe implements prometheus.Collector.
+func (l *looks) Describe(to chan<- *prometheus.Desc) { to <- l.desc }
+
+// Collect implements prometheus.Collector.
+func (l *looks) Collect(to chan<- prometheus.Metric) {
+	l.mu.Lock()
+	oldest, now := time.Duration(0), time.Now()
+	for _, at := range l.at {
+		oldest = max(oldest, now.Sub(at))
+	}
+	l.mu.Unlock()
+	to <- prometheus.MustNewConstMetric(l.desc, prometheus.GaugeValue, oldest.Seconds())
+}
