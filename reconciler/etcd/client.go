@@ -25,6 +25,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
 	"github.com/quorate/quorate/reconciler/naming"
@@ -38,9 +39,13 @@ const askTimeout = 3 * time.Second
 const (
 	// bufferSize is that of a connection's buffers in bytes: a member is asked little.
 	bufferSize = 4 << 10
-	// maxIdle is for how long a connection stays that nothing is asked over. A member at rest is asked
-	// once in a while, and thousands of connections take more memory than new ones take a processor.
-	maxIdle = 10 * time.Second
+	// maxIdle is for how long a connection stays that nothing is asked over, and then what is needed to
+	// make it. A member at rest is asked once in a while, and thousands of connections take more memory
+	// than new ones take a processor.
+	maxIdle = 5 * time.Second
+	// retireAfter is when a connection that was asked for is looked at: gRPC calls it idle maxIdle after
+	// the last answer, which is a moment later.
+	retireAfter = maxIdle + time.Second
 )
 
 // probeKey is read to see whether a member answers linearizable reads. Nothing
@@ -80,7 +85,7 @@ type Target struct {
 	ClusterID, ID string
 }
 
-// Client is Etcd over the network. It keeps a connection to each member.
+// Client is Etcd over the network. It keeps a connection to each member that it asks often.
 type Client struct {
 	// Aside is called when a request to a member begins, which may not answer, and back when it has
 	// ended; nil for none.
@@ -88,13 +93,15 @@ type Client struct {
 
 	mu       sync.Mutex
 	clusters map[string]map[string]*Conn
+	// asking counts the rounds under way, which ask members one after the other: their connections stay.
+	asking map[string]int
 	// passwords are those that were right.
 	passwords passwords
 }
 
 // New returns an Etcd that dials members.
 func New() *Client {
-	return &Client{clusters: map[string]map[string]*Conn{}}
+	return &Client{clusters: map[string]map[string]*Conn{}, asking: map[string]int{}}
 }
 
 // Conn is a connection to one member.
@@ -107,6 +114,8 @@ type Conn struct {
 	versionURL          string
 	// margin is by how many bytes a snapshot may be larger than twice the database.
 	margin int64
+	// retire closes one that a Client keeps, once it is idle.
+	retire *time.Timer
 }
 
 // Dial prepares a connection; nothing is sent yet.
@@ -160,15 +169,54 @@ func (m *Conn) Close() {
 	m.http.CloseIdleConnections()
 }
 
+// idle reports whether nothing was asked over the connection for maxIdle. One that has come in by a
+// password, or was refused, never is: etcd spends a tenth of a second of a processor on each.
+func (m *Conn) idle() bool {
+	return m.etcd.ActiveConnection().GetState() == connectivity.Idle && (m.login == nil || m.login.unused())
+}
+
 // Forget closes what is kept for a cluster that is no longer reconciled.
 func (c *Client) Forget(cluster string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range c.clusters[cluster] {
 		m.Close()
+		m.retire.Stop()
 	}
 	delete(c.clusters, cluster)
 	c.passwords.forget(cluster)
+}
+
+// retire closes a connection that is kept for a member, if it is idle; else it looks again later.
+func (c *Client) retire(cluster, member string, m *Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := c.clusters[cluster]
+	switch {
+	case kept[member] != m:
+		return // another one is kept, or none
+	case c.asking[cluster] > 0 || !m.idle():
+		m.retire.Reset(retireAfter)
+		return
+	}
+	m.Close()
+	if delete(kept, member); len(kept) == 0 {
+		delete(c.clusters, cluster)
+	}
+}
+
+// hold keeps the connections to the members of a cluster until asked is called.
+func (c *Client) hold(cluster string) (asked func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asking[cluster]++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.asking[cluster]--; c.asking[cluster] == 0 {
+			delete(c.asking, cluster)
+		}
+	}
 }
 
 // client returns the kept connection to a member, or a new one where the kept
@@ -183,9 +231,11 @@ func (c *Client) client(cluster string, e Endpoint) (*Conn, error) {
 	}
 	if m := kept[e.Member]; m != nil {
 		if m.incarnation == e.Incarnation {
+			m.retire.Reset(retireAfter)
 			return m, nil
 		}
 		m.Close()
+		m.retire.Stop()
 		delete(kept, e.Member)
 	}
 	m, err := dial(e, grpc.WithChainUnaryInterceptor(c.aside))
@@ -193,6 +243,7 @@ func (c *Client) client(cluster string, e Endpoint) (*Conn, error) {
 		return nil, err
 	}
 	kept[e.Member] = m
+	m.retire = time.AfterFunc(retireAfter, func() { c.retire(cluster, e.Member, m) })
 	if m.login != nil {
 		m.login.others = func() []*Conn { return c.others(cluster, m) }
 	}
@@ -241,6 +292,7 @@ type answer struct {
 // a problem: there is no error beside it. A deep round compares hashes, which stops one
 // member after the other for a while, and may move the leadership before: see compareHashes.
 func (c *Client) Round(ctx context.Context, cluster string, members []Endpoint, deep bool) state.Round {
+	defer c.hold(cluster)()
 	at := time.Now()
 	answers := make([]*answer, len(members))
 	eachMember(len(members), func(i int) { answers[i] = c.ask(ctx, cluster, members[i]) })

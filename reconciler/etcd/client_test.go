@@ -13,6 +13,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/quorate/quorate/reconciler/backup"
@@ -291,6 +292,10 @@ func connectionsAreKept(t *testing.T, s *etcdServers) {
 		return c
 	}
 	first := client()
+	if _, err := first.maintenance().Status(t.Context(), &pb.StatusRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	s.clients.retire(t.Name(), e.Member, first) // it is not idle
 	if client() != first {
 		t.Error("the connection was not kept")
 	}
@@ -404,5 +409,44 @@ func TestAConnectionIsOfOneIncarnation(t *testing.T) {
 	}
 	if dial("orders-0", "2") == first || dial("orders-1", "1") != other {
 		t.Error("the connection to an earlier pod is kept")
+	}
+}
+
+// A connection that nothing is asked over is closed, with all that is needed to make it, and made again when
+// its member is asked. It stays while a round is under way, which asks one member after the other, and where
+// it has come in by a password.
+func TestAnIdleConnectionIsClosed(t *testing.T) {
+	c := New()
+	defer c.Forget("shop/orders")
+	e := Endpoint{Member: "orders-0", Address: "127.0.0.1:1", Login: func(context.Context) ([]Password, error) { return nil, nil }}
+	dial := func() *Conn {
+		m, err := c.client("shop/orders", e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	first := dial()
+	retire := func() { c.retire("shop/orders", e.Member, first) }
+	asked := c.hold("shop/orders")
+	retire()
+	if dial() != first {
+		t.Error("it is closed while a round is under way")
+	}
+	asked()
+	for what, in := range map[string]*login{"that has come in": {token: "token"}, "that was refused": {refused: ErrNoPassword}} {
+		first.login = in
+		if retire(); dial() != first {
+			t.Errorf("one %s by a password is closed", what)
+		}
+	}
+	first.login = &login{}
+	retire()
+	if first.etcd.Ctx().Err() == nil || len(c.clusters) != 0 {
+		t.Error("it is idle and not closed")
+	}
+	second := dial()
+	if retire(); second == first || dial() != second {
+		t.Error("the member has no connection of its own again")
 	}
 }

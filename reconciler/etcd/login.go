@@ -92,6 +92,13 @@ func (l *login) held() string {
 	return l.token
 }
 
+// unused reports whether no password was asked for.
+func (l *login) unused() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.token == "" && l.refused == nil
+}
+
 // bearing adds a token to what is sent.
 func bearing(ctx context.Context, token string) context.Context {
 	if token == "" {
