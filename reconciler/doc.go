@@ -41,7 +41,8 @@
 //	grants       users and roles against what the file says
 //	passwords    those of users, from Secrets, and the one by which quorate itself comes in
 //	execute      an action → API calls and requests to the members
-//	report       log lines, Events, metrics, the status of each object
+//	report       log lines, Events, metrics, the status of each object;
+//	             report/series: a gauge or counter for each of many clusters, in little memory
 //	explain      what each hold means and what to do, for people
 //	statuses     that status in a ConfigMap beside each object, and the phase on StatefulSets:
 //	             for people, never read back

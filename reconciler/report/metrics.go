@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/report/series"
 )
 
 // The labels that name a cluster. They are not called namespace and cluster: the first
@@ -36,8 +37,8 @@ type Metrics struct {
 	// Backups are those of the backups that Git asks for.
 	Backups BackupMetrics
 
-	// forgets drop the series of a cluster, one function a metric.
-	forgets []func(prometheus.Labels)
+	// series are those of clusters.
+	series *series.Store
 }
 
 // NewMetrics registers the metrics.
@@ -62,36 +63,28 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		m.panics.WithLabelValues(queue)
 	}
 	registry.MustRegister(m.orphans, m.passes, m.stores, m.queues, m.looks, m.panics)
-	to := &registrar{registry: registry}
+	m.series = series.NewStore(labelNamespace, labelCluster)
+	to := registrar{registry, m.series}
 	m.clusters, m.members, m.actions, m.drift = newClusterMetrics(to), newMemberMetrics(to), newActionMetrics(to), newDriftMetrics(to)
 	m.Backups = newBackupMetrics(registry)
-	m.forgets = to.forgets
+	registry.MustRegister(m.series)
 	return m
 }
 
-// registrar registers metrics with a series for each cluster.
+// registrar makes metrics, of which those with a series for each cluster are in series.
 type registrar struct {
 	registry prometheus.Registerer
-	forgets  []func(prometheus.Labels)
+	series   *series.Store
 }
 
-// gauge registers a gauge that has the labels of a cluster, and more.
-func (r *registrar) gauge(name, help string, more ...string) *prometheus.GaugeVec {
-	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quorate_" + name, Help: help}, clusterLabels(more))
-	r.add(g, func(of prometheus.Labels) { g.DeletePartialMatch(of) })
-	return g
+// gauge makes a gauge that has the labels of a cluster, and more.
+func (r registrar) gauge(name, help string, more ...string) *series.Family {
+	return r.series.Gauge("quorate_"+name, help, more...)
 }
 
 // counter is the same as gauge for a counter.
-func (r *registrar) counter(name, help string, more ...string) *prometheus.CounterVec {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "quorate_" + name, Help: help}, clusterLabels(more))
-	r.add(c, func(of prometheus.Labels) { c.DeletePartialMatch(of) })
-	return c
-}
-
-func (r *registrar) add(c prometheus.Collector, forget func(prometheus.Labels)) {
-	r.registry.MustRegister(c)
-	r.forgets = append(r.forgets, forget)
+func (r registrar) counter(name, help string, more ...string) *series.Family {
+	return r.series.Counter("quorate_"+name, help, more...)
 }
 
 func clusterLabels(more []string) []string {
@@ -152,12 +145,9 @@ func (m *Metrics) forget(c desired.Cluster) {
 	m.looks.forget(c.Key())
 	m.clusters.forget(c)
 	m.members.forget(c)
-	labels := prometheus.Labels{labelNamespace: c.Metadata.Namespace, labelCluster: c.Metadata.Name}
-	for _, forget := range m.forgets {
-		forget(labels)
-	}
+	m.series.Forget(c.Metadata.Namespace, c.Metadata.Name)
 	// Those of its schedules live as long as these.
-	labels["schedule"] = ""
+	labels := prometheus.Labels{labelNamespace: c.Metadata.Namespace, labelCluster: c.Metadata.Name, "schedule": ""}
 	m.Backups.backup.Delete(labels)
 	m.Backups.size.Delete(labels)
 }

@@ -7,16 +7,17 @@ import (
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/report/series"
 )
 
 // actionMetrics are those of what is executed.
 type actionMetrics struct {
-	done      *prometheus.CounterVec
-	started   *prometheus.GaugeVec
+	done      *series.Family
+	started   *series.Family
 	durations *prometheus.HistogramVec
 }
 
-func newActionMetrics(to *registrar) actionMetrics {
+func newActionMetrics(to registrar) actionMetrics {
 	m := actionMetrics{
 		done:    to.counter("actions_total", "Actions that were executed.", "action"),
 		started: to.gauge("cluster_action_started_timestamp_seconds", "When the action under way began, as Unix time; there only while it is executed.", "action"),
@@ -47,21 +48,21 @@ func countedActions() []action.Action {
 
 func (m *actionMetrics) begin(c desired.Cluster) {
 	for _, a := range countedActions() {
-		m.done.WithLabelValues(of(c, a.Kind())...)
+		m.done.Add(0, of(c, a.Kind())...)
 	}
 }
 
 // Acting tells that an action is executed, until ended is called.
 func (m *Metrics) Acting(c desired.Cluster, a action.Action, now time.Time) (ended func()) {
 	started := time.Now()
-	m.actions.started.WithLabelValues(of(c, a.Kind())...).Set(float64(now.Unix()))
+	m.actions.started.Set(float64(now.Unix()), of(c, a.Kind())...)
 	return func() {
-		m.actions.started.DeleteLabelValues(of(c, a.Kind())...)
+		m.actions.started.Delete(of(c, a.Kind())...)
 		m.actions.durations.WithLabelValues(a.Kind()).Observe(time.Since(started).Seconds())
 	}
 }
 
 // acted counts an action.
 func (m *Metrics) acted(c desired.Cluster, action string) {
-	m.actions.done.WithLabelValues(of(c, action)...).Inc()
+	m.actions.done.Add(1, of(c, action)...)
 }

@@ -5,12 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/report/series"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
@@ -18,12 +17,12 @@ import (
 
 // clusterMetrics are the gauges of a whole cluster.
 type clusterMetrics struct {
-	info, supported, mode                      *prometheus.GaugeVec
-	holding, holdSince, steps                  *prometheus.GaugeVec
-	desired, voters, healthyVoters, quorum     *prometheus.GaugeVec
-	healthy, updated, rollStarted, certificate *prometheus.GaugeVec
-	failures                                   *prometheus.CounterVec
-	failing                                    *prometheus.GaugeVec
+	info, supported, mode                      *series.Family
+	holding, holdSince, steps                  *series.Family
+	desired, voters, healthyVoters, quorum     *series.Family
+	healthy, updated, rollStarted, certificate *series.Family
+	failures                                   *series.Family
+	failing                                    *series.Family
 
 	// intents are what the series show of Git, by cluster.
 	intents memo.Map[intent]
@@ -53,7 +52,7 @@ type heldSince struct {
 	since time.Time
 }
 
-func newClusterMetrics(to *registrar) clusterMetrics {
+func newClusterMetrics(to registrar) clusterMetrics {
 	return clusterMetrics{
 		info:          to.gauge("cluster_info", "1 for each cluster that Git names, with the version that it should have.", "version"),
 		supported:     to.gauge("cluster_release_supported", "1 while the etcd project maintains the minor release that Git names, as far as this quorate knows; else 0."),
@@ -112,20 +111,20 @@ func intentOf(c desired.Cluster) intent {
 // begin makes the series of a whole cluster. One of cluster_info is kept for each: that
 // of the version before goes.
 func (m *clusterMetrics) begin(c desired.Cluster, before string, i intent) {
-	m.failures.WithLabelValues(of(c)...)
-	m.failing.WithLabelValues(of(c)...)
+	m.failures.Add(0, of(c)...)
+	m.failing.Add(0, of(c)...)
 	for _, kind := range holdKinds() {
-		m.holding.WithLabelValues(of(c, string(kind))...)
+		m.holding.Add(0, of(c, string(kind))...)
 	}
 	if before != "" && before != i.version {
-		m.info.DeleteLabelValues(of(c, before)...)
+		m.info.Delete(of(c, before)...)
 	}
-	m.info.WithLabelValues(of(c, i.version)...).Set(1)
+	m.info.Set(1, of(c, i.version)...)
 	for _, mode := range []schema.Mode{schema.ModeEnforce, schema.ModeObserve} {
-		m.mode.WithLabelValues(of(c, string(mode))...).Set(gaugeOf(i.mode == mode))
+		m.mode.Set(gaugeOf(i.mode == mode), of(c, string(mode))...)
 	}
-	m.supported.WithLabelValues(of(c)...).Set(gaugeOf(!ended(i.version)))
-	m.desired.WithLabelValues(of(c)...).Set(float64(i.members))
+	m.supported.Set(gaugeOf(!ended(i.version)), of(c)...)
+	m.desired.Set(float64(i.members), of(c)...)
 }
 
 // asleep reports whether Git wants no member to run.
@@ -147,14 +146,14 @@ func (m *clusterMetrics) held(c desired.Cluster, h *decision.Hold, now time.Time
 	}
 	last := m.holds.Get(c.Key())
 	if last.kind != "" && last.kind != kind {
-		m.holding.WithLabelValues(of(c, string(last.kind))...).Set(0)
-		m.holdSince.DeleteLabelValues(of(c, string(last.kind))...)
+		m.holding.Set(0, of(c, string(last.kind))...)
+		m.holdSince.Delete(of(c, string(last.kind))...)
 	}
 	if h == nil {
 		m.holds.Forget(c.Key())
 		return
 	}
-	m.holding.WithLabelValues(of(c, string(kind))...).Set(1)
+	m.holding.Set(1, of(c, string(kind))...)
 	next := heldSince{kind, now}
 	if last.kind == kind {
 		next.since = last.since
@@ -164,7 +163,7 @@ func (m *clusterMetrics) held(c desired.Cluster, h *decision.Hold, now time.Time
 		next.since = h.Since
 	}
 	m.holds.Put(c.Key(), next)
-	m.holdSince.WithLabelValues(of(c, string(kind))...).Set(float64(next.since.Unix()))
+	m.holdSince.Set(float64(next.since.Unix()), of(c, string(kind))...)
 }
 
 // counted sets what is counted, where another number came out than in the last pass.
@@ -172,18 +171,18 @@ func (m *clusterMetrics) counted(v *observe.View, p decision.Plan, now time.Time
 	labels := of(v.Cluster)
 	m.rolling(v, labels, now)
 	if !v.Expiry.IsZero() {
-		m.certificate.WithLabelValues(labels...).Set(float64(v.Expiry.Unix()))
+		m.certificate.Set(float64(v.Expiry.Unix()), labels...)
 	}
 	next := countsOf(v, p)
 	if last := m.counts.Put(v.Cluster.Key(), next); last == next {
 		return
 	}
-	m.steps.WithLabelValues(labels...).Set(float64(next.steps))
-	m.healthy.WithLabelValues(labels...).Set(float64(next.healthy))
-	m.healthyVoters.WithLabelValues(labels...).Set(float64(next.healthyVoters))
-	m.voters.WithLabelValues(labels...).Set(float64(next.voters))
-	m.quorum.WithLabelValues(labels...).Set(float64(next.quorum))
-	m.updated.WithLabelValues(labels...).Set(float64(next.upToDate))
+	m.steps.Set(float64(next.steps), labels...)
+	m.healthy.Set(float64(next.healthy), labels...)
+	m.healthyVoters.Set(float64(next.healthyVoters), labels...)
+	m.voters.Set(float64(next.voters), labels...)
+	m.quorum.Set(float64(next.quorum), labels...)
+	m.updated.Set(float64(next.upToDate), labels...)
 }
 
 func countsOf(v *observe.View, p decision.Plan) counts {
@@ -242,7 +241,7 @@ func (m *clusterMetrics) rolling(v *observe.View, labels []string, now time.Time
 	if !rolls(v) {
 		if !last.IsZero() {
 			m.rolls.Forget(key)
-			m.rollStarted.DeleteLabelValues(labels...)
+			m.rollStarted.Delete(labels...)
 		}
 		return
 	}
@@ -257,7 +256,7 @@ func (m *clusterMetrics) rolling(v *observe.View, labels []string, now time.Time
 		first = last
 	}
 	m.rolls.Put(key, first)
-	m.rollStarted.WithLabelValues(labels...).Set(float64(first.Unix()))
+	m.rollStarted.Set(float64(first.Unix()), labels...)
 }
 
 // rolls reports whether members are to be restarted onto what Git says.
@@ -271,12 +270,12 @@ func rolls(v *observe.View) bool {
 
 // failed counts a pass that ended with an error.
 func (m *Metrics) failed(c desired.Cluster) {
-	m.clusters.failures.WithLabelValues(of(c)...).Inc()
-	m.clusters.failing.WithLabelValues(of(c)...).Inc()
+	m.clusters.failures.Add(1, of(c)...)
+	m.clusters.failing.Add(1, of(c)...)
 }
 
 // succeeded ends a row of failures.
-func (m *Metrics) succeeded(c desired.Cluster) { m.clusters.failing.WithLabelValues(of(c)...).Set(0) }
+func (m *Metrics) succeeded(c desired.Cluster) { m.clusters.failing.Set(0, of(c)...) }
 
 func (m *clusterMetrics) forget(c desired.Cluster) {
 	m.intents.Forget(c.Key())

@@ -4,23 +4,22 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/report/series"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
 // driftMetrics are those of objects that were changed outside of Git. Who changed one is
 // not a label of the counter: it would be born at 1, and its first increase be lost.
 type driftMetrics struct {
-	objects, since, fights, last *prometheus.GaugeVec
-	mutated                      *prometheus.GaugeVec
-	corrections, refusals        *prometheus.CounterVec
+	objects, since, fights, last *series.Family
+	mutated                      *series.Family
+	corrections, refusals        *series.Family
 	managers                     *managers
 }
 
-func newDriftMetrics(to *registrar) driftMetrics {
+func newDriftMetrics(to registrar) driftMetrics {
 	return driftMetrics{
 		objects:     to.gauge("cluster_drifted_objects", "Objects changed outside of Git, and not put back yet; also those with a field that is reported and never put back."),
 		since:       to.gauge("cluster_drift_since_timestamp_seconds", "Since when the first of them differs, as Unix time; there only while one does and it is known."),
@@ -38,8 +37,8 @@ func driftKinds() []string { return []string{"PodDisruptionBudget", "Service", "
 
 func (m *driftMetrics) begin(c desired.Cluster) {
 	for _, kind := range driftKinds() {
-		m.corrections.WithLabelValues(of(c, kind)...)
-		m.refusals.WithLabelValues(of(c, kind)...)
+		m.corrections.Add(0, of(c, kind)...)
+		m.refusals.Add(0, of(c, kind)...)
 	}
 }
 
@@ -74,30 +73,30 @@ func (m *driftMetrics) observed(v *observe.View) {
 		}
 	}
 	labels := of(v.Cluster)
-	m.objects.WithLabelValues(labels...).Set(float64(drifted))
-	m.fights.WithLabelValues(labels...).Set(float64(fights))
-	m.mutated.WithLabelValues(labels...).Set(float64(mutated))
+	m.objects.Set(float64(drifted), labels...)
+	m.fights.Set(float64(fights), labels...)
+	m.mutated.Set(float64(mutated), labels...)
 	if since.IsZero() {
-		m.since.DeleteLabelValues(labels...)
+		m.since.Delete(labels...)
 		return
 	}
-	m.since.WithLabelValues(labels...).Set(float64(since.Unix()))
+	m.since.Set(float64(since.Unix()), labels...)
 }
 
 // corrected counts an object that was put back.
 func (m *Metrics) corrected(c desired.Cluster, kind, manager string, at time.Time) {
-	m.drift.corrections.WithLabelValues(of(c, kind)...).Inc()
+	m.drift.corrections.Add(1, of(c, kind)...)
 	m.drift.changed(c, kind, manager, at)
 }
 
 // notTaken counts an object that was refused.
 func (m *Metrics) notTaken(c desired.Cluster, kind string) {
-	m.drift.refusals.WithLabelValues(of(c, kind)...).Inc()
+	m.drift.refusals.Add(1, of(c, kind)...)
 }
 
 // changed notes who has changed an object.
 func (m *driftMetrics) changed(c desired.Cluster, kind, manager string, at time.Time) {
-	m.last.WithLabelValues(of(c, kind, m.managers.label(manager))...).Set(float64(at.Unix()))
+	m.last.Set(float64(at.Unix()), of(c, kind, m.managers.label(manager))...)
 }
 
 // maxManagers is how many field managers are distinguished by name.

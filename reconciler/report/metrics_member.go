@@ -4,18 +4,17 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/report/series"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // memberMetrics are the gauges of each member, by its name.
 type memberMetrics struct {
-	info, size, inUse, quota, alarm *prometheus.GaugeVec
+	info, size, inUse, quota, alarm *series.Family
 
 	// known is what the series show of each cluster.
 	known memo.Map[knownMembers]
@@ -42,7 +41,7 @@ const (
 // defaultQuota is etcd's own, in bytes: server/storage/quota.go.
 const defaultQuota = 2 << 30
 
-func newMemberMetrics(to *registrar) memberMetrics {
+func newMemberMetrics(to registrar) memberMetrics {
 	return memberMetrics{
 		info:  to.gauge("member_info", "1 for each member, with the version that it reports, its state (Healthy, Unhealthy, Unknown) and its role (leader, follower, learner, unknown).", "member", "version", "state", "role"),
 		size:  to.gauge("member_database_bytes", "Size of the member's database file; it is full at its quota.", "member"),
@@ -72,9 +71,9 @@ func (m *memberMetrics) observed(v *observe.View, members []schema.MemberStatus,
 	for _, d := range databases.Members {
 		if _, there := next[d.Name]; there {
 			labels := of(v.Cluster, d.Name)
-			m.size.WithLabelValues(labels...).Set(float64(d.Size))
-			m.inUse.WithLabelValues(labels...).Set(float64(d.InUse))
-			m.quota.WithLabelValues(labels...).Set(float64(d.Quota))
+			m.size.Set(float64(d.Size), labels...)
+			m.inUse.Set(float64(d.InUse), labels...)
+			m.quota.Set(float64(d.Quota), labels...)
 		}
 	}
 	if changed || alarmed || last.alarmed {
@@ -88,11 +87,11 @@ func (m *memberMetrics) relabel(c desired.Cluster, last, next map[string]memberL
 		if now, there := next[name]; !there {
 			m.drop(c, name)
 		} else if now != labels {
-			m.info.DeleteLabelValues(of(c, name, labels.version, labels.state, labels.role)...)
+			m.info.Delete(of(c, name, labels.version, labels.state, labels.role)...)
 		}
 	}
 	for name, labels := range next {
-		m.info.WithLabelValues(of(c, name, labels.version, labels.state, labels.role)...).Set(1)
+		m.info.Set(1, of(c, name, labels.version, labels.state, labels.role)...)
 	}
 }
 
@@ -142,9 +141,9 @@ func (m *memberMetrics) alarms(c desired.Cluster, r *state.Round, members map[st
 		for _, kind := range append(alarmKinds(), other) {
 			labels, is := of(c, name, kind), on[[2]string{name, kind}]
 			if is || name != unknown && kind != other {
-				m.alarm.WithLabelValues(labels...).Set(gaugeOf(is))
+				m.alarm.Set(gaugeOf(is), labels...)
 			} else {
-				m.alarm.DeleteLabelValues(labels...)
+				m.alarm.Delete(labels...)
 			}
 		}
 	}
@@ -163,9 +162,8 @@ func alarmKinds() []string { return []string{state.NoSpace, state.Corrupt} }
 
 // drop drops the series of a member that has left.
 func (m *memberMetrics) drop(c desired.Cluster, name string) {
-	labels := prometheus.Labels{labelNamespace: c.Metadata.Namespace, labelCluster: c.Metadata.Name, "member": name}
-	for _, vec := range []*prometheus.GaugeVec{m.info, m.size, m.inUse, m.quota, m.alarm} {
-		vec.DeletePartialMatch(labels)
+	for _, f := range []*series.Family{m.info, m.size, m.inUse, m.quota, m.alarm} {
+		f.Delete(of(c, name)...)
 	}
 }
 
