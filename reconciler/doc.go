@@ -18,7 +18,7 @@
 // Data flows one way: sources → schema → desired → observe → plan → execute → report.
 //
 //	desired      what one commit wants of clusters, backups and restores
-//	observe      Kubernetes and etcd → a View
+//	observe      Kubernetes and etcd → a View; slim: what its caches keep of objects
 //	rounds       members asked apart from what is decided: who answers late has a lane of its own,
 //	             and those at rest are only glanced at
 //	copies       Secrets of applications in other namespaces, and which are not as Git says

@@ -19,6 +19,7 @@ import (
 	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/slim"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -83,7 +84,7 @@ func (p *part) start(ctx context.Context, changed func(key string)) error {
 		}
 	}
 	_, err := p.secrets.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: told, UpdateFunc: func(_, o any) { told(o) }, DeleteFunc: told})
-	err = errors.Join(err, p.secrets.SetTransform(small), p.secrets.AddIndexers(toolscache.Indexers{byCluster: clusterKeys}),
+	err = errors.Join(err, p.secrets.SetTransform(slim.Copy), p.secrets.AddIndexers(toolscache.Indexers{byCluster: clusterKeys}),
 		p.secrets.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
 			p.failure.Store(&err)
 			toolscache.DefaultWatchErrorHandler(ctx, r, err)
@@ -92,25 +93,6 @@ func (p *part) start(ctx context.Context, changed func(key string)) error {
 		p.factory.Start(ctx.Done())
 	}
 	return err
-}
-
-// maxData bounds what is kept of one key of a Secret, which anybody can give the label, in bytes: a
-// certificate or key of quorate's has less than 2 KiB.
-const maxData = 16 << 10
-
-// small takes out of a Secret what is no certificate, or key, of quorate's: who may write Secrets
-// would fill its memory.
-func small(o any) (any, error) {
-	if s, ok := o.(*corev1.Secret); ok {
-		kept := map[string][]byte{}
-		for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, naming.AuthorityCertKey} {
-			if value, ok := s.Data[key]; ok && len(value) <= maxData {
-				kept[key] = value
-			}
-		}
-		s.Data = kept
-	}
-	return o, nil
 }
 
 // clusterKeys is the index function: namespace/name of the cluster whose copy it is.

@@ -37,7 +37,7 @@ func orders() schema.EtcdCluster {
 func copyIn(c schema.EtcdCluster, namespace, name string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: certs.CopyLabels(c)}, Type: corev1.SecretTypeTLS,
-		Data: map[string][]byte{"tls.key": []byte("key"), "tls.crt": bytes.Repeat([]byte("c"), maxData+1), "more": []byte("more")},
+		Data: map[string][]byte{"tls.key": []byte("key"), "tls.crt": bytes.Repeat([]byte("c"), 16<<10+1), "more": []byte("more")},
 	}
 }
 

@@ -29,15 +29,6 @@ func FoundOrNil[T any](object *T, err error) (*T, error) {
 	return object, err
 }
 
-// WithoutManagers takes out of an object who has set which of its fields, for caches of what that is
-// never asked about: it is a good part of each object.
-func WithoutManagers(o any) (any, error) {
-	if object, ok := o.(metav1.Object); ok {
-		object.SetManagedFields(nil)
-	}
-	return o, nil
-}
-
 // ApplyOptions make quorate the owner of what it applies: Git wins.
 func ApplyOptions() metav1.ApplyOptions {
 	return metav1.ApplyOptions{FieldManager: naming.FieldManager, Force: true}

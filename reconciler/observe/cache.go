@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/slim"
 )
 
 // liveCluster is what Kubernetes has of one cluster.
@@ -120,7 +121,8 @@ func (p *part) start(ctx context.Context, changed func(key string)) error {
 		UpdateFunc: func(_, o any) { notify(o, changed) },
 		DeleteFunc: func(o any) { notify(o, changed) },
 	}
-	err := errors.Join(p.records.SetTransform(withoutForeignData), p.secrets.SetTransform(withoutForeignData), p.pods.SetTransform(kube.WithoutManagers), p.revisions.SetTransform(kube.WithoutManagers))
+	err := errors.Join(p.records.SetTransform(slim.Record), p.secrets.SetTransform(slim.Secret), p.pods.SetTransform(slim.Pod),
+		p.claims.SetTransform(slim.Claim), p.revisions.SetTransform(slim.Revision))
 	if err != nil {
 		return err
 	}
@@ -140,47 +142,6 @@ func (p *part) start(ctx context.Context, changed func(key string)) error {
 	}
 	p.factory.Start(ctx.Done())
 	return nil
-}
-
-// withoutForeignData takes the data out of a ConfigMap or Secret that has the label of a cluster,
-// and a name that quorate gives none of its own: who may write these would fill its memory.
-func withoutForeignData(o any) (any, error) {
-	switch o := o.(type) {
-	case *corev1.ConfigMap:
-		if !isRecord(o) {
-			o.Data, o.BinaryData = nil, nil
-		}
-	case *corev1.Secret:
-		switch {
-		case naming.IsSecret(o.Labels[naming.LabelCluster], o.Name):
-		case o.Labels[naming.LabelClient] != "":
-			o.Data = certificateData(o.Data)
-		default:
-			o.Data = nil
-		}
-	}
-	return o, nil
-}
-
-// maxCertificateData bounds what is kept of one key of an application's Secret, whose name
-// the file chooses, in bytes: a certificate or key of quorate's has less than 2 KiB.
-const maxCertificateData = 16 << 10
-
-// certificateData is what a Secret has of a certificate and its key, as far as it is no larger
-// than one of quorate's.
-func certificateData(data map[string][]byte) map[string][]byte {
-	kept := map[string][]byte{}
-	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, naming.AuthorityCertKey} {
-		if value, ok := data[key]; ok && len(value) <= maxCertificateData {
-			kept[key] = value
-		}
-	}
-	return kept
-}
-
-// isRecord reports whether a ConfigMap is the record of the cluster that its label names.
-func isRecord(cm *corev1.ConfigMap) bool {
-	return cm.Name == naming.Record(cm.Labels[naming.LabelCluster])
 }
 
 // filled reports whether the first list of everything is complete.
@@ -316,7 +277,7 @@ func cachedOf[T any](c *Cache, key string, of func(*part) toolscache.SharedIndex
 // Record is the record of a cluster, nil where there is none.
 func (c *Cache) Record(key string) *corev1.ConfigMap {
 	for _, cm := range cachedOf[*corev1.ConfigMap](c, key, func(p *part) toolscache.SharedIndexInformer { return p.records }) {
-		if isRecord(cm) {
+		if slim.IsRecord(cm) {
 			return cm
 		}
 	}
@@ -338,7 +299,7 @@ func (c *Cache) Records() []*corev1.ConfigMap {
 	var all []*corev1.ConfigMap
 	for _, p := range c.parts {
 		for _, o := range p.records.GetStore().List() {
-			if cm, ok := o.(*corev1.ConfigMap); ok && isRecord(cm) {
+			if cm, ok := o.(*corev1.ConfigMap); ok && slim.IsRecord(cm) {
 				all = append(all, cm)
 			}
 		}

@@ -3,13 +3,11 @@ package observe
 import (
 	"cmp"
 	"crypto/tls"
-	"encoding/json"
 	"net"
 	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/desired"
@@ -19,6 +17,7 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/pods"
 	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/slim"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -104,7 +103,7 @@ func (v *View) describeSet(g gathered) {
 	set.Immutable = append(Immutable(v.Set, g.services, v.Certified()), v.domain...)
 	set.CurrentTemplate, set.CurrentVersion = set.Template, set.Version
 	if v.Set.Status.CurrentRevision != v.Set.Status.UpdateRevision || !set.Settled {
-		set.CurrentTemplate, set.CurrentVersion = revisionTemplate(g.revisions[v.Set.Status.CurrentRevision])
+		set.CurrentTemplate, set.CurrentVersion = slim.Template(g.revisions[v.Set.Status.CurrentRevision])
 	}
 	for i, p := range g.pods {
 		pod, revision := &v.Observed.Pods[i], p.Labels[appsv1.StatefulSetRevisionLabel] // described in this order
@@ -117,26 +116,6 @@ func (v *View) describeSet(g gathered) {
 		set.ScaledBy, set.ScaledAt = drift.ScaledBy(v.Set)
 	}
 	v.Observed.Set = set
-}
-
-// revisionTemplate reads the annotations of the pod template in a revision.
-func revisionTemplate(revision *appsv1.ControllerRevision) (hash, version string) {
-	if revision == nil {
-		return "", ""
-	}
-	var set struct {
-		Spec struct {
-			Template struct {
-				Metadata metav1.ObjectMeta `json:"metadata"`
-			} `json:"template"`
-		} `json:"spec"`
-	}
-	// An unreadable revision counts as an unknown one, and matches no template.
-	if err := json.Unmarshal(revision.Data.Raw, &set); err != nil {
-		return "", ""
-	}
-	a := set.Spec.Template.Metadata.Annotations
-	return a[naming.AnnotationTemplateHash], a[naming.AnnotationVersion]
 }
 
 // Partition is from which ordinal on the StatefulSet rolls.

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/etcd"
@@ -333,29 +331,6 @@ func TestImmutableChangesAreNamed(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
-	}
-}
-
-func TestRevisionTemplate(t *testing.T) {
-	text, err := json.Marshal(map[string]any{"spec": map[string]any{"template": corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{naming.AnnotationTemplateHash: "abc", naming.AnnotationVersion: "3.6.16"}},
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	revision := func(text []byte) *appsv1.ControllerRevision {
-		return &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: text}}
-	}
-	for name, test := range map[string]struct {
-		revision      *appsv1.ControllerRevision
-		hash, version string
-	}{
-		"good": {revision(text), "abc", "3.6.16"}, "none": {nil, "", ""},
-		"unreadable": {revision([]byte("{")), "", ""}, "empty": {revision([]byte("{}")), "", ""},
-	} {
-		if hash, version := revisionTemplate(test.revision); hash != test.hash || version != test.version {
-			t.Errorf("%s: %q, %q", name, hash, version)
-		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/slim"
 )
 
 // Standing is what Kubernetes shows of a cluster, nil for what is not there.
@@ -75,7 +76,7 @@ func (s Standings) read(ctx context.Context, client kubernetes.Interface, namesp
 		return err
 	}
 	for i := range records.Items {
-		if cm := &records.Items[i]; isRecord(cm) {
+		if cm := &records.Items[i]; slim.IsRecord(cm) {
 			s.found[cm.Namespace+"/"+cm.Labels[naming.LabelCluster]] = Standing{Record: cm}
 		}
 	}
