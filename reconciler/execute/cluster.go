@@ -59,8 +59,11 @@ func (e *Executor) updateIf(ctx context.Context, v *observe.View, change func(*r
 
 // applyObject makes one object what is wanted.
 func (e *Executor) applyObject(ctx context.Context, v *observe.View, a action.ApplyObject) error {
-	ns, m := v.Cluster.Metadata.Namespace, v.Manifests
+	ns := v.Cluster.Metadata.Namespace
+	m, err := v.Manifests()
 	switch {
+	case err != nil:
+		return err
 	case a.ObjectKind == "Service" && a.Name == *m.Headless.Name:
 		return apply(ctx, e, v, a, e.Kube.CoreV1().Services(ns), m.Headless)
 	case a.ObjectKind == "Service" && a.Name == *m.Client.Name:
@@ -99,7 +102,11 @@ func (e *Executor) applyKept(ctx context.Context, v *observe.View, partition int
 
 // applySet applies the StatefulSet with the given partition.
 func (e *Executor) applySet(ctx context.Context, v *observe.View, partition int32) error {
-	return e.applySetAs(ctx, v, *v.Manifests.StatefulSet, partition)
+	m, err := v.Manifests()
+	if err != nil {
+		return err
+	}
+	return e.applySetAs(ctx, v, *m.StatefulSet, partition)
 }
 
 // applySetAs applies a variant of the StatefulSet, and removes what others have
@@ -117,7 +124,11 @@ func (e *Executor) applySetAs(ctx context.Context, v *observe.View, want appsv1a
 		}
 		// Additions are what the full desired state does not name: a template that is kept
 		// lacks what was changed in it, and that must not go.
-		live, err := kube.OwnAdditions(ctx, sets, v.Set, v.Manifests.StatefulSet)
+		m, err := v.Manifests()
+		if err != nil {
+			return err
+		}
+		live, err := kube.OwnAdditions(ctx, sets, v.Set, m.StatefulSet)
 		if err != nil {
 			return kube.ApplyError("StatefulSet", *want.Name, err)
 		}

@@ -163,8 +163,12 @@ func (e *Executor) createVolume(ctx context.Context, v *observe.View, a action.C
 	if g := rec.Recovering; g == nil || rec.Restored == nil || g.Member != a.Member || rec.Formed() || a.Claim != v.ClaimName(a.Member) {
 		return state.ErrChanged
 	}
+	m, err := v.Manifests()
+	if err != nil {
+		return err
+	}
 	claims := e.Kube.CoreV1().PersistentVolumeClaims(v.Cluster.Metadata.Namespace)
-	template := v.Manifests.StatefulSet.Spec.VolumeClaimTemplates[0].Spec
+	template := m.StatefulSet.Spec.VolumeClaimTemplates[0].Spec
 	want := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: a.Claim, Namespace: v.Cluster.Metadata.Namespace, Labels: maps.Clone(naming.OwnLabels(v.Cluster.EtcdCluster))},
 		Spec: corev1.PersistentVolumeClaimSpec{

@@ -64,7 +64,11 @@ func (e *Executor) releaseSet(ctx context.Context, v *observe.View, a action.Rel
 // not be as many as Git asks for. Its partition is above them: pods that it takes
 // over stay unchanged.
 func (e *Executor) createSet(ctx context.Context, v *observe.View, a action.CreateSet) error {
-	set, spec := *v.Manifests.StatefulSet, *v.Manifests.StatefulSet.Spec
+	m, err := v.Manifests()
+	if err != nil {
+		return err
+	}
+	set, spec := *m.StatefulSet, *m.StatefulSet.Spec
 	spec.Replicas, set.Spec = &a.Replicas, &spec
 	return e.applySetAs(ctx, v, set, a.Replicas)
 }

@@ -67,7 +67,7 @@ func (o *Observer) describeDesired(v *View) state.Desired {
 	c.Spec.TLS = v.modes.Git
 	d := state.Desired{
 		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Commit: c.Commit, Owner: o.Options.Owner,
-		Spec: c.Spec, SpecHash: schema.SpecHash(c.Spec), Template: v.Manifests.TemplateHash, Trust: v.mounts,
+		Spec: c.Spec, SpecHash: schema.SpecHash(c.Spec), Template: v.TemplateHash, Trust: v.mounts,
 		BackupURL: c.BackupURL(o.Options.BackupURL), Problems: c.Problems, Restore: restoreRequest(cmp.Or(c.Restore, v.gathered.restore), v.gathered.chosen),
 	}
 	if n := len(v.waypoints); n > 1 {

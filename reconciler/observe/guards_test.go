@@ -14,7 +14,9 @@ import (
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/schema"
 )
@@ -122,6 +124,16 @@ func TestWhoScaledIsSeenWhereTheRecordDiffers(t *testing.T) {
 	})
 }
 
+// rendered are the objects that a view wants.
+func rendered(t *testing.T, v *observe.View) manifests.Manifests {
+	t.Helper()
+	m, err := v.Manifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // What was rendered last is taken again only for the same members that may be away.
 func TestBudgetIsRenderedAnew(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
@@ -133,7 +145,7 @@ func TestBudgetIsRenderedAnew(t *testing.T) {
 			if err := w.R.Observer.RenderWith(v, o); err != nil {
 				t.Fatal(err)
 			}
-			text, err := json.Marshal(v.Manifests.PDB)
+			text, err := json.Marshal(rendered(t, v).PDB)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/drift"
+	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -19,17 +20,17 @@ func (o *Observer) describeObjects(v *View, g gathered) error {
 	if len(v.Cluster.Problems) > 0 || len(g.foreign) > 0 {
 		return nil
 	}
-	m := v.Manifests
 	// No closure below refers to g, which would be copied to the heap for it.
-	headless, client, budget := g.services[*m.Headless.Name], g.services[*m.Client.Name], g.budget
+	name, budget := v.Cluster.Metadata.Name, g.budget
+	headless, client := g.services[naming.HeadlessService(name)], g.services[naming.ClientService(name)]
 	for _, next := range []struct {
 		kind, name string
 		live       metav1.Object
-		drift      func() (drift.Drift, error)
+		drift      func(manifests.Manifests) (drift.Drift, error)
 	}{
-		{"Service", *m.Headless.Name, orNil(headless), func() (drift.Drift, error) { return drift.Service(headless, m.Headless) }},
-		{"Service", *m.Client.Name, orNil(client), func() (drift.Drift, error) { return drift.Service(client, m.Client) }},
-		{"PodDisruptionBudget", *m.PDB.Name, orNil(budget), func() (drift.Drift, error) { return drift.Budget(budget, m.PDB) }},
+		{"Service", naming.HeadlessService(name), orNil(headless), func(m manifests.Manifests) (drift.Drift, error) { return drift.Service(headless, m.Headless) }},
+		{"Service", naming.ClientService(name), orNil(client), func(m manifests.Manifests) (drift.Drift, error) { return drift.Service(client, m.Client) }},
+		{"PodDisruptionBudget", name, orNil(budget), func(m manifests.Manifests) (drift.Drift, error) { return drift.Budget(budget, m.PDB) }},
 	} {
 		object, err := o.compare(v, next.kind, next.name, next.live, next.drift)
 		if err != nil {
@@ -80,7 +81,7 @@ func orNil[T any, P interface {
 
 // compare describes one object. The answer for two versions that were compared
 // before is kept: at steady state nothing is compared twice.
-func (o *Observer) compare(v *View, kind, name string, live metav1.Object, compared func() (drift.Drift, error)) (state.Object, error) {
+func (o *Observer) compare(v *View, kind, name string, live metav1.Object, compared func(manifests.Manifests) (drift.Drift, error)) (state.Object, error) {
 	cluster, key := v.Cluster.Key(), kind+"/"+name
 	object := state.Object{Kind: kind, Name: name, State: state.ObjectMissing, Refused: o.Fights.Refusal(cluster, key, v.Cluster.Digest)}
 	if live == nil {
@@ -89,8 +90,11 @@ func (o *Observer) compare(v *View, kind, name string, live metav1.Object, compa
 	versions := drift.Versions{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Wanted: v.wanted}
 	d, known := o.drifts.Get(cluster, key, versions)
 	if !known {
-		var err error
-		if d, err = compared(); err != nil {
+		m, err := v.Manifests()
+		if err != nil {
+			return object, err
+		}
+		if d, err = compared(m); err != nil {
 			return object, err
 		}
 		o.drifts.Put(cluster, key, versions, d)
@@ -108,9 +112,9 @@ func (o *Observer) describeSetDrift(v *View) error {
 	if v.Set == nil {
 		return nil
 	}
-	rolling := v.Set.Spec.Template.Annotations[naming.AnnotationTemplateHash] != v.Manifests.TemplateHash
-	object, err := o.compare(v, "StatefulSet", v.Set.Name, v.Set, func() (drift.Drift, error) {
-		template, d, err := drift.StatefulSet(v.Set, v.Manifests.StatefulSet)
+	rolling := v.Set.Spec.Template.Annotations[naming.AnnotationTemplateHash] != v.TemplateHash
+	object, err := o.compare(v, "StatefulSet", v.Set.Name, v.Set, func(m manifests.Manifests) (drift.Drift, error) {
+		template, d, err := drift.StatefulSet(v.Set, m.StatefulSet)
 		if !rolling {
 			// The same hash but another content: the template was edited.
 			d = d.And(template)

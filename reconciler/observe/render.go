@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"sync"
+
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/surge"
@@ -32,17 +34,18 @@ func (o *Observer) render(v *View) error {
 	if err := o.renderWith(v, with); err != nil {
 		return err
 	}
-	if v.Set != nil && v.Manifests.TemplateHash != v.Set.Spec.Template.Annotations[naming.AnnotationTemplateHash] {
+	if v.Set != nil && v.TemplateHash != v.Set.Spec.Template.Annotations[naming.AnnotationTemplateHash] {
 		with.GuardImage = o.Options.Render.GuardImage
 		return o.renderWith(v, with)
 	}
 	return nil
 }
 
-// rendering is what was rendered last for a cluster, and of what. It is never changed.
+// rendering is of what was rendered last for a cluster, of type wanted, and the template's hash. The objects
+// are not kept: each cluster has them in its caches, and drift.Cache has what they were compared to.
 type rendering struct {
-	wanted    wanted
-	manifests manifests.Manifests
+	wanted       any
+	templateHash string
 }
 
 // wanted is all that a rendering depends on besides the daemon's options.
@@ -80,19 +83,22 @@ func wantedOf(v *View, with manifests.Options) wanted {
 	return w
 }
 
-// renderWith renders, unless the same was rendered last.
+// renderWith renders, unless the same was rendered last: then the objects are made when they are asked for.
 func (o *Observer) renderWith(v *View, with manifests.Options) error {
-	v.wanted = wantedOf(v, with)
-	key := v.Cluster.Key()
-	if kept := o.rendered.Get(key); kept.wanted == v.wanted {
-		v.Manifests = kept.manifests
+	stop := v.due()
+	v.render = sync.OnceValues(func() (manifests.Manifests, error) {
+		return manifests.Render(v.clusterAt(stop), v.optionsAt(stop, with))
+	})
+	key, wanted := v.Cluster.Key(), any(wantedOf(v, with))
+	if kept := o.rendered.Get(key); kept.wanted == wanted {
+		v.wanted, v.TemplateHash = kept.wanted, kept.templateHash
 		return nil
 	}
-	m, err := manifests.Render(v.clusterAt(v.due()), v.optionsAt(v.due(), with))
+	m, err := v.render()
 	if err != nil {
 		return err
 	}
-	v.Manifests = m
-	o.rendered.Put(key, rendering{v.wanted, m})
+	v.wanted, v.TemplateHash = wanted, m.TemplateHash
+	o.rendered.Put(key, rendering{wanted, m.TemplateHash})
 	return nil
 }

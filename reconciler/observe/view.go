@@ -30,9 +30,11 @@ type View struct {
 	Cluster  desired.Cluster
 	Desired  state.Desired
 	Observed state.Observed
-	// Manifests render what is desired, and wanted is all that they depend on.
-	Manifests manifests.Manifests
-	wanted    wanted
+	// TemplateHash is that of the pods that are desired, "" where the file has errors.
+	TemplateHash string
+	// render makes what Manifests returns, and wanted, of that type, is all that it depends on.
+	render    func() (manifests.Manifests, error)
+	wanted    any
 	Set       *appsv1.StatefulSet
 	Record    *record.Record
 	Endpoints []etcd.Endpoint
@@ -96,11 +98,24 @@ func (v *View) Target(member, id string) (etcd.Target, error) {
 	return etcd.Target{}, fmt.Errorf("%s has no address", member)
 }
 
+// Manifests are the objects that are desired. They are made when they are asked for: at rest they are not,
+// and thousands of clusters would take much memory for them.
+func (v *View) Manifests() (manifests.Manifests, error) {
+	if v.render == nil {
+		return manifests.Manifests{}, fmt.Errorf("render %s: its file has errors", v.Cluster.Key())
+	}
+	return v.render()
+}
+
 // KeepTemplate is the wanted StatefulSet with the template that the live one has.
 func (v *View) KeepTemplate() (appsv1ac.StatefulSetApplyConfiguration, error) {
-	keep, spec := *v.Manifests.StatefulSet, *v.Manifests.StatefulSet.Spec
+	m, err := v.Manifests()
+	if err != nil {
+		return appsv1ac.StatefulSetApplyConfiguration{}, err
+	}
+	keep, spec := *m.StatefulSet, *m.StatefulSet.Spec
 	keep.Spec = &spec
-	if v.Set.Spec.Template.Annotations[naming.AnnotationTemplateHash] == v.Manifests.TemplateHash {
+	if v.Set.Spec.Template.Annotations[naming.AnnotationTemplateHash] == v.TemplateHash {
 		return keep, nil
 	}
 	owned, err := appsv1ac.ExtractStatefulSet(v.Set, naming.FieldManager)

@@ -2,6 +2,7 @@ package preview
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -135,7 +136,11 @@ func (r *supposer) planNew(c desired.Cluster) (ClusterReport, error) {
 	if err != nil {
 		return ClusterReport{}, err
 	}
-	for _, o := range v.Manifests.Objects() {
+	m, err := v.Manifests()
+	if err != nil {
+		return ClusterReport{}, err
+	}
+	for _, o := range m.Objects() {
 		if o.Kind != "StatefulSet" {
 			v.Observed.Objects = append(v.Observed.Objects, state.Object{Kind: o.Kind, Name: o.Name, State: state.ObjectMissing})
 		}
@@ -161,8 +166,12 @@ func (r *supposer) planChange(before, after desired.Cluster) (ClusterReport, err
 	if err != nil {
 		return ClusterReport{}, err
 	}
+	m, err := was.Manifests()
+	if err != nil {
+		return ClusterReport{}, err
+	}
 	set := &appsv1.StatefulSet{}
-	if err := made(was.Cluster.Key(), was.Manifests.StatefulSet, set); err != nil {
+	if err := made(was.Cluster.Key(), m.StatefulSet, set); err != nil {
 		return ClusterReport{}, err
 	}
 	v, err := r.observer.Suppose(after, observe.Supposition{Set: set, Record: supposedRecord(before), Observed: outlook.Assume(was.Desired, r.now(), 0)})
@@ -184,8 +193,12 @@ func (r *supposer) planChange(before, after desired.Cluster) (ClusterReport, err
 
 // immutableFields lists what v asks for and what was made for was cannot take.
 func (r *supposer) immutableFields(was, v *observe.View) ([]state.Change, error) {
+	m, err := was.Manifests()
+	if err != nil {
+		return nil, err
+	}
 	services := map[string]*corev1.Service{}
-	for _, want := range []*corev1ac.ServiceApplyConfiguration{was.Manifests.Client, was.Manifests.Headless} {
+	for _, want := range []*corev1ac.ServiceApplyConfiguration{m.Client, m.Headless} {
 		services[*want.Name] = &corev1.Service{}
 		if err := made(was.Cluster.Key(), want, services[*want.Name]); err != nil {
 			return nil, err
@@ -295,9 +308,14 @@ func made(key string, want, object any) error {
 // differences are the objects of v as they would be found by an owner that wants those
 // of another view. The StatefulSet's template is left out: its change is a roll.
 func differences(v, wanted *observe.View) ([]state.Object, error) {
+	had, err1 := v.Manifests()
+	want, err2 := wanted.Manifests()
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
 	var objects []state.Object
-	made := v.Manifests.Objects()
-	for i, want := range wanted.Manifests.Objects() {
+	made := had.Objects()
+	for i, want := range want.Objects() {
 		changes, err := fieldChanges(made[i].Object, want.Object)
 		if err != nil {
 			return nil, fmt.Errorf("plan %s: compare %s %s: %w", v.Cluster.Key(), want.Kind, want.Name, err)
