@@ -21,6 +21,7 @@
 //	observe      Kubernetes and etcd → a View; slim: what its caches keep of objects
 //	rounds       members asked apart from what is decided: who answers late has a lane of its own,
 //	             and those at rest are only glanced at
+//	checks       checks of the user's own, before a higher wave begins: a URL, a query of PromQL
 //	copies       Secrets of applications in other namespaces, and which are not as Git says
 //	modes        which form of spec.tls counts while its mode changes
 //	state        the words of the planner: Desired and Observed as plain values
@@ -34,6 +35,7 @@
 //	             plan/objects: the rules about objects that others, or admission, change;
 //	             plan/auth: the rules about users and roles; plan/logs: the one about members' logs;
 //	             plan/surge: whether an only member is replaced by way of a second one, and how far that is;
+//	             plan/waves: which other clusters come first;
 //	             plan/times: the rule about times that lie ahead of the clock;
 //	             plan/bundles: those about what members trust of other issuers' certificates;
 //	             plan/action: what can be done, each with its effect and its way back;
@@ -90,6 +92,8 @@
 //	window          a time in which members may be restarted (spec.maintenance)
 //	wave            clusters whose rolling updates come before those of clusters with a higher
 //	                number (spec.upgrade.wave)
+//	check           what must be true of a cluster before a higher wave begins: an answer by HTTP,
+//	                or a query of PromQL (spec.upgrade.checks)
 //	voter, learner  a member that counts for the quorum, and one that does not: a new member is a
 //	                learner until it has caught up
 //	surge           a second member that takes over while the only one of a cluster is replaced

@@ -19,6 +19,7 @@ var errDryRun = errors.New("dry run: refusing to change anything")
 func (r *Reconciler) DryRun(members Members) *Reconciler {
 	options := r.Options
 	options.Lease = func() error { return errDryRun }
+	options.CheckHosts = nil // nor does a pull request have anything asked
 	dry := r.With(options, members, &eventrecord.FakeRecorder{}, report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 	// What is not followed yet names no place that the daemon's credentials go to.
 	dry.Observer.Choose = nil

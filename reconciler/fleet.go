@@ -10,12 +10,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/quorate/quorate/reconciler/checks"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/waves"
 	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
@@ -142,7 +144,9 @@ func (r *Reconciler) fleet(ctx context.Context, c desired.Cluster, fresh bool) (
 	if len(f.Unfinished) > 0 {
 		return f, nil
 	}
-	f.Unfinished = r.lookBelow(ctx, below)
+	if f.Unfinished = r.lookBelow(ctx, below); len(f.Unfinished) == 0 {
+		f.Checks = askBelow(ctx, r.checks, below, r.now)
+	}
 	return f, nil
 }
 
@@ -174,6 +178,28 @@ func (r *Reconciler) lookBelow(ctx context.Context, clusters []desired.Cluster) 
 		}
 	}
 	return nil
+}
+
+// askBelow asks the checks of clusters that are what their files say, until one is found that does
+// not hold. One that is asleep, or deleted, has nothing that could be asked.
+func askBelow(ctx context.Context, asker *checks.Asker, clusters []desired.Cluster, now func() time.Time) []state.Check {
+	var subjects []checks.Subject
+	for _, o := range clusters {
+		if len(o.Spec.Upgrade.Checks) > 0 && o.Spec.State == schema.StateRunning {
+			subjects = append(subjects, checks.Subject{Key: o.Key(), Spec: o.Spec})
+		}
+	}
+	switch {
+	case len(subjects) == 0:
+		return nil
+	case asker == nil:
+		return checks.Unasked(subjects)
+	}
+	defer queue.Aside(ctx)()
+	return asker.Ask(ctx, subjects, func(answers []state.Check) bool {
+		_, _, settles := waves.Unchecked(answers, now())
+		return !settles
+	})
 }
 
 // leftToDo is why a cluster is not what Git says, "" when it is. One that is only

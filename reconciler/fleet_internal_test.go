@@ -3,6 +3,7 @@ package reconciler
 import (
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -168,5 +169,22 @@ func TestUnsettled(t *testing.T) {
 		if got, broken := unsettled(s); got != want || broken != strings.Contains(want, "members are ready") {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// What is asleep, or deleted, has nothing that a check could ask; one that is only observed has.
+func TestWhichClustersAreChecked(t *testing.T) {
+	checked := func(c *schema.EtcdCluster) {
+		c.Spec.Upgrade.Checks = []schema.UpgradeCheck{{Name: "smoke", HTTP: &schema.HTTPCheck{URL: "http://a"}}}
+	}
+	is := func(s schema.State) func(*schema.EtcdCluster) {
+		return func(c *schema.EtcdCluster) { c.Spec.State = s }
+	}
+	asked := askBelow(t.Context(), nil, []desired.Cluster{
+		WishOf("without"), WishOf("running", checked), WishOf("asleep", checked, is(schema.StateHibernated)), WishOf("deleted", checked, is(schema.StateDeleted)),
+		WishOf("observed", checked, func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve }),
+	}, time.Now)
+	if len(asked) != 2 || asked[0].Cluster != "shop/running" || asked[1].Cluster != "shop/observed" {
+		t.Errorf("asked %+v", asked)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/signing"
+	"github.com/quorate/quorate/reconciler/checks"
 	"github.com/quorate/quorate/reconciler/copies"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/drift"
@@ -57,6 +58,10 @@ type Options struct {
 	Owner state.Owner
 	// MaxDisrupted is how many clusters may be disrupted at once. Default 1.
 	MaxDisrupted int
+	// CheckHosts are the only hosts and ports that checks of spec.upgrade.checks may ask, see
+	// schema.CheckHost. Default nil, for plans only: no check is asked, and what one keeps
+	// waiting waits.
+	CheckHosts []string
 	// MaxBackups is how many backups of each kind are taken at once, of whatever clusters:
 	// those that Git asks for, those before rollouts, and those before repairs. Default 2.
 	MaxBackups int
@@ -145,6 +150,7 @@ type Reconciler struct {
 	Reporter  *report.Reporter
 	Scheduler *scheduler.Scheduler
 	cache     *observe.Cache
+	checks    *checks.Asker // nil asks none
 	copies    *copies.Cache
 	Options   Options
 
@@ -183,6 +189,9 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, copied *copies.Cache,
 		kube: kube, Options: o, cache: cache, copies: copied, desired: map[string]desired.Cluster{}, disrupting: make(chan struct{}, 1),
 		queue: queue.New(state.MinRequeue), rules: rules{plan.Make, plan.Decide},
 		mirror: &statuses.Mirror{Kube: kube, Namespaces: o.Namespaces, By: statuses.ByOf(o.Owner)},
+	}
+	if o.CheckHosts != nil {
+		r.checks = checks.New(o.CheckHosts, o.Now)
 	}
 	fights := &drift.Fights{}
 	slots := slots.New(o.MaxBackups, o.BackupBandwidth)
@@ -307,6 +316,9 @@ func (r *Reconciler) forget(key string, c desired.Cluster) {
 	r.Reporter.Forget(key, c)
 	r.pace.forget(key)
 	r.Observer.Forget(key)
+	if r.checks != nil {
+		r.checks.Forget(key)
+	}
 }
 
 // Desired returns what Git declares of clusters, by key.

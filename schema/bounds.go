@@ -8,6 +8,9 @@ type Bounds struct {
 	Policy *Policy
 	// Namespaces are those that quorate works in; none for all.
 	Namespaces []string
+	// CheckHosts are the only hosts and ports, see CheckHost, that checks may ask: none at all
+	// where it is empty, and nil where they are not known.
+	CheckHosts []string
 }
 
 // confine puts aside what is declared in other namespaces than those that quorate works in: it

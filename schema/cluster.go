@@ -260,6 +260,11 @@ type UpgradeSpec struct {
 	// is room for two members to be needed. An older minor, 3.7 where the log may
 	// hold entries of 3.5, and another spec.tls.mode are reached in place all the same.
 	MaxSurge int32 `json:"maxSurge,omitempty" jsonschema:"minimum=0,maximum=1"`
+	// Checks are questions about this cluster, at most 8, that are asked when it is what its
+	// file says, and healthy: a higher wave begins when all of them hold. One that cannot be
+	// asked does not hold. They are asked only while a cluster of a higher wave waits, and
+	// each host must be among quorate's --check-hosts. Default: none.
+	Checks []UpgradeCheck `json:"checks,omitempty" jsonschema:"maxItems=8"`
 }
 
 // RepairMode decides which lost members are replaced.

@@ -40,6 +40,9 @@ func (p *Parser) Parse(files []File) Set {
 		g.holdTo(p.Policy)
 	}
 	g.withoutPrivileges(p.Policy)
+	if p.CheckHosts != nil {
+		g.confineChecks(p.CheckHosts)
+	}
 	return g.set()
 }
 

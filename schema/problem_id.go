@@ -16,6 +16,7 @@ const (
 	IDPolicy          ID = "against-policy"
 	IDNamespace       ID = "other-namespace"
 	IDNeedsPolicy     ID = "needs-policy"
+	IDCheckHost       ID = "check-host"
 	IDMore            ID = "more-problems"
 	IDForbiddenChange ID = "forbidden-change"
 	IDVanished        ID = "removed-from-git"
@@ -100,6 +101,7 @@ func ProblemKinds() []ProblemKind {
 		{IDPolicy, KindOfError, "The policy of the platform, `--policy`, does not allow it to this file."},
 		{IDNamespace, KindOfError, "The object is in a namespace that `--namespaces` does not name, or copies of its certificates are to be."},
 		{IDNeedsPolicy, KindOfError, "It weakens what keeps pods and nodes apart, or is among Kubernetes' own, and only a policy, `--policy`, can allow that."},
+		{IDCheckHost, KindOfError, "A check of `spec.upgrade.checks` asks a host that `--check-hosts` does not name."},
 		{IDMore, KindOfError, "The document has more problems than are listed."},
 		{IDForbiddenChange, KindOfError, "The change cannot be applied to a live cluster, or etcd does not support it."},
 		{IDVanished, KindOfError, "The change removes a cluster's document, which deletes nothing."},

@@ -242,6 +242,7 @@ func (v *validator) upgrade(u UpgradeSpec, replicas int32) {
 	if u.Wave < 0 || u.Wave > maxWave {
 		v.fail("upgrade.wave", "is %d and must be 0 to %d", u.Wave, maxWave)
 	}
+	v.checks(u.Checks)
 	switch {
 	case u.MaxSurge < 0 || u.MaxSurge > 1:
 		v.fail("upgrade.maxSurge", "is %d and must be 0 or 1", u.MaxSurge)

@@ -70,6 +70,24 @@ func TestValidate(t *testing.T) {
 		return func(c *EtcdCluster) { c.Spec.Replicas, c.Spec.Upgrade.MaxSurge = replicas, n }
 	}
 	wave := func(n int32) func(*EtcdCluster) { return func(c *EtcdCluster) { c.Spec.Upgrade.Wave = n } }
+	checks := func(all ...UpgradeCheck) func(*EtcdCluster) {
+		return func(c *EtcdCluster) { c.Spec.Upgrade.Checks = all }
+	}
+	asks := func(u string) UpgradeCheck { return UpgradeCheck{Name: "a", HTTP: &HTTPCheck{URL: u}} }
+	queries := func(u, query string) UpgradeCheck {
+		return UpgradeCheck{Name: "a", Prometheus: &PrometheusCheck{URL: u, Query: query}}
+	}
+	lasting := func(timeout, stable time.Duration) UpgradeCheck {
+		c := asks("http://a")
+		c.Timeout, c.For = &metav1.Duration{Duration: timeout}, &metav1.Duration{Duration: stable}
+		return c
+	}
+	answers := func(status int32) UpgradeCheck {
+		c := asks("http://a")
+		c.HTTP.Status = status
+		return c
+	}
+	const badURL = "spec.upgrade.checks[0].http.url: is not a URL that can be asked"
 	takeOver := func(owner string) func(*EtcdCluster) { return func(c *EtcdCluster) { c.Spec.TakeOver = owner } }
 	template := func(u string) func(*EtcdCluster) {
 		return func(c *EtcdCluster) { c.Spec.Backup.Destination.ObjectURLTemplate = u }
@@ -191,6 +209,40 @@ func TestValidate(t *testing.T) {
 		{"wave", wave(99), ""},
 		{"wave too high", wave(100), "spec.upgrade.wave: is 100 and must be 0 to 99"},
 		{"wave below zero", wave(-1), "spec.upgrade.wave"},
+		{"577 a check by HTTP", checks(asks("https://orders.example.com/healthz?deep=1"), UpgradeCheck{Name: "b", HTTP: &HTTPCheck{URL: "http://[2001:db8::1]:8080", Status: 204}}), ""},
+		{"577 a check by a query", checks(queries("http://prometheus.monitoring.svc:9090/prefix", "up")), ""},
+		{"577 the limits of times", checks(lasting(time.Second, 0)), ""},
+		{"577 the other limits of times", checks(lasting(30*time.Second, time.Hour)), ""},
+		{"577 too short", checks(lasting(999*time.Millisecond, 0)), "spec.upgrade.checks[0].timeout: is 999ms and must be 1s to 30s"},
+		{"577 too long", checks(lasting(31*time.Second, 0)), "spec.upgrade.checks[0].timeout"},
+		{"577 for less than nothing", checks(lasting(time.Second, -1)), "spec.upgrade.checks[0].for: is -1ns and must be 0s to 1h"},
+		{"577 for too long", checks(lasting(time.Second, time.Hour+1)), "spec.upgrade.checks[0].for"},
+		{"577 status of an error", checks(answers(599)), ""},
+		{"577 no status", checks(answers(600)), "spec.upgrade.checks[0].http.status: is 600 and must be 200 to 599"},
+		{"577 status of no answer", checks(answers(199)), "spec.upgrade.checks[0].http.status"},
+		{"577 a check without a name", checks(UpgradeCheck{HTTP: &HTTPCheck{URL: "http://a"}}), "spec.upgrade.checks[0].name: is missing"},
+		{"577 a check of nothing", checks(UpgradeCheck{Name: "a"}), "spec.upgrade.checks[0]: must have either http or prometheus"},
+		{"577 a check of two things", checks(UpgradeCheck{Name: "a", HTTP: &HTTPCheck{URL: "http://a"}, Prometheus: &PrometheusCheck{URL: "http://a", Query: "up"}}), "must have either http or prometheus"},
+		{"577 the same name twice", checks(asks("http://a"), asks("http://b")), `spec.upgrade.checks[1].name: "a" is listed twice`},
+		{"577 too many checks", checks(nineChecks()...), "spec.upgrade.checks: has 9 checks and at most 8 are allowed"},
+		{"577 no URL", checks(asks("")), badURL},
+		{"577 no host", checks(asks("http:///healthz")), "is not a host with a port"},
+		{"577 a port alone", checks(asks("http://:80/")), "is not a host with a port"},
+		{"577 another scheme", checks(asks("file:///etc/passwd")), badURL},
+		{"577 a space", checks(asks("http://a/b c")), badURL},
+		{"577 two lines", checks(asks("http://a/\nb")), badURL},
+		{"577 a long URL", checks(asks("http://a/" + strings.Repeat("a", 2048))), badURL},
+		{"577 a password, which is not repeated", checks(asks("http://user:s3cret@a/")), "spec.upgrade.checks[0].http.url: has a user or a password, and everyone who reads the file could see it"},
+		{"577 a fragment", checks(asks("http://a/#b")), "has a part behind #"},
+		{"577 an empty fragment", checks(asks("http://a/#")), "has a part behind #"},
+		{"577 a port that is none", checks(asks("http://a:65536/")), "has no port between 1 and 65535"},
+		{"577 an address that some read as another", checks(asks("http://0x7f000001/")), "is not a name or an address"},
+		{"577 half an address", checks(asks("http://127.1/")), "is not a name or an address"},
+		{"577 an address with a zone", checks(asks("http://[fe80::1%25eth0]/")), "is not a host with a port"},
+		{"577 a query in the URL", checks(queries("http://a?query=up", "up")), "spec.upgrade.checks[0].prometheus.url: has a part behind ?"},
+		{"577 a query mark in the URL", checks(queries("http://a/?", "up")), "has a part behind ?"},
+		{"577 no query", checks(queries("http://a", " ")), "spec.upgrade.checks[0].prometheus.query: must have 1 to 4096 characters"},
+		{"577 a long query", checks(queries("http://a", strings.Repeat("a", 4097))), "spec.upgrade.checks[0].prometheus.query"},
 		{"552 a second member for a while", surge(1, 1), ""},
 		{"552 none", surge(1, 0), ""},
 		{"552 none beside several", surge(3, 0), ""},
@@ -285,4 +337,12 @@ func TestSpecHash(t *testing.T) {
 	if want := "bb1504a8e724"; base != want {
 		t.Errorf("the hash changed from %s to %s", want, base)
 	}
+}
+
+// nineChecks are more than are allowed, and good ones.
+func nineChecks() (all []UpgradeCheck) {
+	for name := range strings.SplitSeq("a b c d e f g h i", " ") {
+		all = append(all, UpgradeCheck{Name: name, HTTP: &HTTPCheck{URL: "http://a"}})
+	}
+	return all
 }

@@ -16,11 +16,13 @@ import (
 type boundsFlags struct {
 	policy     string
 	namespaces []string
+	checkHosts []string
 }
 
 func (f *boundsFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.policy, "policy", "", "file of the platform team that says what the files of each team may declare: namespaces, registries, stores, values, limits; docs/policy.md; default none")
 	cmd.Flags().StringSliceVar(&f.namespaces, "namespaces", nil, "the only namespaces that quorate works in, for example team-a,team-b: it then needs no right beyond them, and what a file declares elsewhere is an error; default all")
+	cmd.Flags().StringSliceVar(&f.checkHosts, "check-hosts", nil, "the only hosts, each with its port, that checks of spec.upgrade.checks may ask, for example shop.example.com:443,prometheus.monitoring.svc:9090 (docs/scale.md): a check of another host is an error; default none for run, which asks, and any for validate and plan")
 }
 
 // parser parses files and holds them to the bounds.
@@ -39,6 +41,13 @@ func (f *boundsFlags) read() (bounds schema.Bounds, err error) {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
 			return bounds, fmt.Errorf("--namespaces names %q, which is no namespace: give names with commas between them, for example team-a,team-b", namespace)
 		}
+	}
+	for _, host := range f.checkHosts {
+		canonical, err := schema.CheckHost("", host)
+		if err != nil {
+			return bounds, fmt.Errorf("--check-hosts: %w", err)
+		}
+		bounds.CheckHosts = append(bounds.CheckHosts, canonical)
 	}
 	bounds.Namespaces = slices.Compact(slices.Sorted(slices.Values(f.namespaces)))
 	if f.policy == "" {

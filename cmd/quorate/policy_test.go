@@ -65,6 +65,46 @@ func TestCommandsKnowTheNamespaces(t *testing.T) {
 	}
 }
 
+// 579: each command knows --check-hosts; the daemon asks no host without it, and the others know of none.
+func TestCommandsKnowTheHostsOfChecks(t *testing.T) {
+	t.Chdir(filepath.Join("..", "..", "examples", "fleet"))
+	const held = "quorate may not ask prometheus.monitoring.svc:9090: --check-hosts names "
+	for hosts, want := range map[string]string{
+		"orders.example.com:443": held + "orders.example.com:443",
+		"orders.example.com":     "--check-hosts: \"orders.example.com\" has no port",
+		"http://a:80":            "--check-hosts: \"http://a:80\" is not a host with a port",
+		"Prometheus.monitoring.svc:9090,orders.example.com:443": "",
+		"": "",
+	} {
+		for _, args := range [][]string{{"validate", "production"}, {"plan", "--offline", "--base=HEAD", "production"}} {
+			if want == "" && args[0] == "plan" {
+				continue // whatever differs from HEAD
+			}
+			if hosts != "" {
+				args = append(args, "--check-hosts="+hosts)
+			}
+			status, stdout, stderr := quorateSays(t, args...)
+			if (status == 1) != (want != "") || !strings.Contains(stdout+stderr, want) {
+				t.Errorf("%s with %q: %d\n%s%s", args, hosts, status, stdout, stderr)
+			}
+		}
+	}
+	if status, _, stderr := quorateSays(t, "run", "--repo=https://git.example.com/etcd.git", "--check-hosts=a"); status != 1 || !strings.Contains(stderr, "has no port") {
+		t.Errorf("%d, %s", status, stderr)
+	}
+	f := &runFlags{}
+	f.repository.config.URL, f.repository.config.Branch = "https://git.example.com/etcd.git", "main"
+	f.status.mode = "none"
+	c, err := f.config(nil)
+	if err != nil || c.Options.CheckHosts == nil || len(c.Options.CheckHosts) > 0 || c.Follow.Bounds.CheckHosts == nil {
+		t.Errorf("by default %v, hosts %#v and %#v", err, c.Options.CheckHosts, c.Follow.Bounds.CheckHosts)
+	}
+	f.bounds.checkHosts = []string{"Orders.example.com:443"}
+	if c, err = f.config(nil); err != nil || strings.Join(c.Options.CheckHosts, " ") != "orders.example.com:443" || strings.Join(c.Follow.Bounds.CheckHosts, " ") != "orders.example.com:443" {
+		t.Errorf("%v, hosts %v and %v", err, c.Options.CheckHosts, c.Follow.Bounds.CheckHosts)
+	}
+}
+
 // The policy of the page is one.
 func TestThePolicyOfThePageIsOne(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "policy.md"))

@@ -174,7 +174,10 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Con
 	if err != nil {
 		return c, err
 	}
-	c.Options.Namespaces = bounds.Namespaces
+	if bounds.CheckHosts == nil {
+		bounds.CheckHosts = []string{} // the daemon asks no host that it was not told to
+	}
+	c.Options.Namespaces, c.Options.CheckHosts = bounds.Namespaces, bounds.CheckHosts
 	c.Follow = follow.Config{
 		Repository: repository, Interval: f.interval, Bounds: bounds, Limits: f.mass, Approved: approved, Namespace: f.lease.Namespace, Instance: instance,
 	}

@@ -123,6 +123,10 @@ func visit(o *state.Observed, each func(kind, name, what string, at *time.Time, 
 			each("cluster", others[i].Name, "changed", &others[i].Since, asNow)
 		}
 	}
+	for i := range o.Fleet.Checks {
+		c := &o.Fleet.Checks[i]
+		each("check "+c.Name+" of", c.Cluster, "answers so since", &c.Since, asNow)
+	}
 	each("Job", o.Restore.Job, "begun", &o.Restore.Since, asSeen)
 	each("the Secrets", "of another issuer", "changed", &o.Certificates.Trust.ChangedAt, asSeen)
 	if r := o.Certificates.Rotation; r != nil {
@@ -192,6 +196,7 @@ func clone(o state.Observed) state.Observed {
 	o.Pods, o.Volumes = slices.Clone(o.Pods), slices.Clone(o.Volumes)
 	o.Objects, o.Leftovers = slices.Clone(o.Objects), slices.Clone(o.Leftovers)
 	o.Fleet.Disrupted, o.Fleet.Unfinished = slices.Clone(o.Fleet.Disrupted), slices.Clone(o.Fleet.Unfinished)
+	o.Fleet.Checks = slices.Clone(o.Fleet.Checks)
 	if o.Set = pointer(o.Set); o.Set != nil {
 		o.Set.Refusal = pointer(o.Set.Refusal)
 	}

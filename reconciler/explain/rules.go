@@ -279,10 +279,12 @@ func rules() []Entry {
 		},
 		{
 			Name:  "fleet",
-			Means: "It is not this cluster's turn: as many others as --max-disrupted allows are being changed, or a lower upgrade.wave is not done.",
+			Means: "It is not this cluster's turn: as many others as --max-disrupted allows are being changed, or a lower upgrade.wave is not done: a cluster of it is not what its file says, or a check of it (spec.upgrade.checks) does not hold.",
 			Why:   "A bad change must not reach many clusters at once.",
 			Do: []string{
 				"Check the clusters that the message names: one that is stopped keeps the others waiting.",
+				"Ask what the check asks yourself, from a pod of quorate's namespace: what cannot be reached, answers late or has no result does not hold. A host that --check-hosts does not name is never asked.",
+				"If the check itself is wrong, change it or take it out of spec.upgrade.checks of the cluster that the message names; nothing of that cluster restarts for it.",
 				"Raise --max-disrupted, or change the waves, if you mean to; or set spec.mode of that cluster to Observe, and no other cluster waits for it.",
 				"A broken cluster that quorate leaves alone no longer counts after an hour. A lower wave is never skipped.",
 			},

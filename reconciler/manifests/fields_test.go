@@ -62,6 +62,7 @@ func elsewhere() map[string]string {
 		"spec.auth":                                            "the planner: rules noauth, auth and users",
 		"spec.upgrade.wave":                                    "the planner: rule fleet",
 		"spec.upgrade.maxSurge":                                "the planner: rule surge",
+		"spec.upgrade.checks":                                  "the planner: rule fleet, for clusters of higher waves",
 	}
 }
 
@@ -88,6 +89,7 @@ func another() map[string]any {
 		"spec.repair.after":           &metav1.Duration{Duration: time.Hour},
 		"spec.upgrade.wave":           int32(2),
 		"spec.upgrade.maxSurge":       int32(1),
+		"spec.upgrade.checks":         []schema.UpgradeCheck{{Name: "smoke", HTTP: &schema.HTTPCheck{URL: "https://orders.example.com"}}},
 		"spec.network.ipFamilyPolicy": corev1.IPFamilyPolicyPreferDualStack,
 		"spec.network.ipFamilies":     []corev1.IPFamily{corev1.IPv6Protocol},
 		"spec.drift.ignore":           []schema.IgnoredDrift{{Kind: "Service", Path: "/spec/sessionAffinity", Reason: "x", Report: true}},

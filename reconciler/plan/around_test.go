@@ -17,8 +17,8 @@ type surroundings struct {
 	// takeOver is the owner that spec.takeOver names.
 	takeOver fakeOwner
 	// crowded: as many other clusters are disrupted as may be; ahead: a lower wave
-	// is not done.
-	crowded, ahead bool
+	// is not done; unchecked: a check of one does not hold.
+	crowded, ahead, unchecked bool
 	// meddled is until when an object that another writer changes again and again is left
 	// alone, 0 for nobody does.
 	meddled int32
@@ -50,6 +50,9 @@ func (o fakeOwner) text() string {
 	return o.owner().String()
 }
 
+// occupied reports whether other clusters come first.
+func (a surroundings) occupied() bool { return a.crowded || a.ahead || a.unchecked }
+
 // happen lets something change around the cluster.
 func (w *world) happen(d *dice) string {
 	a := &w.around
@@ -58,8 +61,8 @@ func (w *world) happen(d *dice) string {
 		a.crowded = !a.crowded
 		return "other clusters are disrupted, or no more"
 	case 1:
-		a.ahead = !a.ahead
-		return "a lower wave begins, or is done"
+		a.ahead, a.unchecked = !a.ahead && !a.unchecked, a.ahead
+		return "a lower wave begins, is done, or a check of it holds"
 	case 2:
 		if w.record.formed && w.missing == 0 {
 			w.drifted, a.meddled = w.drifted|2, max(1, w.clock+600)
@@ -79,6 +82,9 @@ func (w *world) lookAround(o *state.Observed) {
 	}
 	if w.around.ahead {
 		o.Fleet.Unfinished = []state.Neighbour{{Name: "db/test", Why: "it is not done"}}
+	}
+	if w.around.unchecked {
+		o.Fleet.Checks = []state.Check{{Cluster: "db/test", Name: "smoke", Problem: "HTTP 503", Since: noon}}
 	}
 }
 
@@ -119,7 +125,7 @@ func judgeAround(w *world, s sight, a action.Action) string {
 		return ""
 	}
 	switch {
-	case (w.around.crowded || w.around.ahead) && (s.caches.around.crowded || s.caches.around.ahead):
+	case w.around.occupied() && s.caches.around.occupied():
 		return "I28: begins while other clusters are disrupted: " + a.String()
 	case w.fighting() && w.drifted&2 != 0 && s.caches.drifted&2 != 0:
 		return "I25: begins while somebody undoes what quorate does: " + a.String()
@@ -152,7 +158,7 @@ func beginsSomething(w *world, s sight, a action.Action) bool {
 
 // The surroundings calm down on their own, or a person sees to it.
 func (w *world) calm() {
-	w.around.crowded, w.around.ahead = false, false
+	w.around.crowded, w.around.ahead, w.around.unchecked = false, false, false
 }
 
 // aroundMutants disregard who else is there.

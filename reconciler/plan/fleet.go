@@ -8,11 +8,13 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/plan/waves"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
 // fleet keeps a change that reaches many clusters from disrupting many at once,
-// and takes them wave by wave.
+// and takes them wave by wave: a wave is done when its clusters are what their files say, and the
+// checks that these name hold.
 //
 //	never waits                because
 //	a roll that has begun      half of it is worse than either end
@@ -23,35 +25,25 @@ import (
 // that nothing begins beside it, and not for ever.
 func fleet(s *situation.Situation) verdict.Verdict {
 	f := s.Observed.Fleet
+	disrupted := waves.Disrupted(s)
+	unchecked, measured, settles := waves.Unchecked(f.Checks, s.Now)
 	switch {
 	case !s.BeginsDisruption():
 		return verdict.Pass()
 	case len(f.Unfinished) > 0:
 		return awaitOthers(s, fmt.Sprintf("wave %d begins when every lower wave is done; not yet: %s", s.Desired.Spec.Upgrade.Wave, state.Neighbours(f.Unfinished)), f.Unfinished,
 			"find out what keeps it: its own status says; to go on without it, set its spec.mode to Observe, or take it out of the lower waves (spec.upgrade.wave)")
-	case f.Limit > 0 && len(disrupted(s)) >= f.Limit:
-		return awaitOthers(s, fmt.Sprintf("at most %s may be disrupted at once (--max-disrupted), and now it is %s", state.Plural(f.Limit, "cluster"), state.Neighbours(disrupted(s))), disrupted(s),
+	case len(unchecked) > 0:
+		v := awaitOthers(s, fmt.Sprintf("wave %d begins when every lower wave is done; not yet: %s", s.Desired.Spec.Upgrade.Wave, state.Neighbours(unchecked)), unchecked, "").About(situation.Remark{Detail: measured})
+		if !settles {
+			v.Hold.Do = "look at what the check asks, and why it does not answer as it should; to go on without it, take it out of spec.upgrade.checks of that cluster"
+		}
+		return v
+	case f.Limit > 0 && len(disrupted) >= f.Limit:
+		return awaitOthers(s, fmt.Sprintf("at most %s may be disrupted at once (--max-disrupted), and now it is %s", state.Plural(f.Limit, "cluster"), state.Neighbours(disrupted)), disrupted,
 			"find out what keeps it: its own status says; to go on without it, raise --max-disrupted, or set its spec.mode to Observe")
 	}
 	return verdict.Pass()
-}
-
-// placeTime is how long a cluster may be disrupted before a person should look, and one that
-// is broken keeps its place.
-const placeTime = time.Hour
-
-// disrupted are the clusters that take a place. Broken ones yield theirs in time, unless
-// there are more of them than may be disrupted: then what has broken them may be everywhere.
-func disrupted(s *situation.Situation) []state.Neighbour {
-	yields := func(n state.Neighbour) bool {
-		return n.Broken && !n.Since.IsZero() && s.Now.Sub(n.Since) >= placeTime
-	}
-	f := s.Observed.Fleet
-	left := slices.DeleteFunc(slices.Clone(f.Disrupted), yields)
-	if len(f.Disrupted)-len(left) > f.Limit {
-		return f.Disrupted
-	}
-	return left
 }
 
 // turn is the time between two checks whether it is this cluster's turn: short
@@ -61,7 +53,7 @@ const turn = 10 * time.Second
 // awaitOthers is a hold until other clusters are done.
 func awaitOthers(s *situation.Situation, message string, others []state.Neighbour, do string) verdict.Verdict {
 	since := slices.MinFunc(others, func(a, b state.Neighbour) int { return a.Since.Compare(b.Since) }).Since
-	v := verdict.WaitFor(s, message, since, placeTime, do)
+	v := verdict.WaitFor(s, message, since, waves.PlaceTime, do)
 	v.Hold.Again, v.Hold.Awaits = turn, decision.AwaitsFleet
 	return v
 }

@@ -23,6 +23,11 @@ func behind(unfinished ...state.Neighbour) mutation {
 	return func(s *situation.Situation) { s.Desired.Spec.Upgrade.Wave, s.Observed.Fleet.Unfinished = 2, unfinished }
 }
 
+// checked puts the cluster into wave 2, and has checks of clusters of lower waves answer.
+func checked(all ...state.Check) mutation {
+	return func(s *situation.Situation) { s.Desired.Spec.Upgrade.Wave, s.Observed.Fleet.Checks = 2, all }
+}
+
 func TestFleet(t *testing.T) {
 	upgrade := with(commit(newVersion), backedUp(0))
 	rolls := neighbour("db/baskets", "it is being rolled")
@@ -32,7 +37,27 @@ func TestFleet(t *testing.T) {
 	aged := func(n state.Neighbour, age time.Duration) state.Neighbour { n.Since = noon.Add(-age); return n }
 	full := atMost(1, rolls)
 	moving := with(stored, wantsClass(schema.ClassChangeReplace), func(s *situation.Situation) { s.Observed.Set.ClaimClass = "slow" })
+	ago := func(age time.Duration) time.Time { return noon.Add(-age) }
+	good := state.Check{Cluster: "db/test", Name: "smoke", Since: noon}
+	fails := state.Check{Cluster: "db/test", Name: "smoke", Problem: "HTTP 503 from https://test.example.com/healthz", Since: ago(time.Minute)}
+	measured := state.Check{Cluster: "db/test", Name: "errors", Problem: "the query of http://prometheus.example.com is not 1", Detail: "one of 2 values is 0.5", Since: ago(time.Hour)}
+	young := state.Check{Cluster: "db/test", Name: "bake", For: 10 * time.Minute, Since: ago(10*time.Minute - 1)}
+	unasked := state.Check{Cluster: "db/test", Name: "smoke"}
+	const notYet = "wave 2 begins when every lower wave is done; not yet: db/test (check "
 	checkRule(t, fleet, []ruleCase{
+		{name: "577: every check holds", change: with(upgrade, atMost(1), checked(good, good))},
+		{name: "577: a check does not hold", change: with(upgrade, atMost(1), checked(good, fails)), want: "Waiting: " + notYet + "smoke: HTTP 503 from https://test.example.com/healthz, since 2026-03-01T11:59:00Z); look at what the check asks, and why it does not answer as it should; to go on without it, take it out of spec.upgrade.checks of that cluster"},
+		{name: "577: for so long that a person should look", change: with(upgrade, checked(measured)), want: "Unhealthy: " + notYet + "errors: the query of http://prometheus.example.com is not 1, since 2026-03-01T11:00:00Z) (errors: one of 2 values is 0.5); look at what the check asks"},
+		{name: "577: several do not", change: with(upgrade, checked(fails, measured, fails, fails)), want: "11:59:00Z) and 1 more"},
+		{name: "577: what was measured of three is told", change: with(upgrade, checked(measured, measured, measured, measured)), want: "and 1 more (errors: one of 2 values is 0.5; errors: one of 2 values is 0.5; errors: one of 2 values is 0.5); look"},
+		{name: "577: it has not held for long enough", change: with(upgrade, checked(good, young)), want: "Waiting: " + notYet + "bake holds since 2026-03-01T11:50:00Z, and must for 10m0s)", lacks: "look at"},
+		{name: "577: and has then", change: with(upgrade, checked(with10m(young)))},
+		{name: "577: one that fails is told before one that settles", change: with(upgrade, checked(young, fails)), want: notYet + "smoke: HTTP 503", lacks: "bake"},
+		{name: "577: a plan that is only shown asks nothing", change: with(upgrade, checked(unasked)), want: "Waiting: " + notYet + "smoke is asked by the daemon, when everything else is done); look at what the check asks"},
+		{name: "577: a cluster of a lower wave that is not done is told before a check", change: with(upgrade, checked(fails), behind(late)), want: "not yet: db/test (its file", lacks: "check"},
+		{name: "577: a check is told before the places", change: with(upgrade, full, checked(fails)), want: notYet + "smoke"},
+		{name: "577: a roll that has begun waits for no check", change: with(upgrade, begun, full, checked(fails))},
+		{name: "577: a member that an abandoned roll broke is fixed whatever is asked", change: with(upgrade, begun, rolled(newVersion, 2), down(2), func(s *situation.Situation) { s.Desired.Template = "c" }, checked(fails))},
 		{name: "nothing to do needs no place", change: full},
 		{name: "no other cluster is disrupted", change: with(upgrade, atMost(1))},
 		{name: "one who plans alone knows no limit", change: with(upgrade, atMost(0, rolls))},
@@ -75,6 +100,12 @@ func TestFleet(t *testing.T) {
 		{name: "etcd was told to go down", change: with(upgrade, full, func(s *situation.Situation) { s.Observed.Round().Downgrading = true })},
 		{name: "a cluster that has never formed comes up", change: with(unformed, full, behind(late))},
 	})
+}
+
+// with10m is a check that has held since ten minutes ago.
+func with10m(c state.Check) state.Check {
+	c.Since = noon.Add(-10 * time.Minute)
+	return c
 }
 
 // The forecast supposes that the others get done.

@@ -236,17 +236,20 @@ func (p *printer) objects() {
 // fleet are the other clusters.
 func (p *printer) fleet() {
 	f := p.o.Fleet
-	if len(f.Disrupted)+len(f.Unfinished) == 0 {
+	if len(f.Disrupted)+len(f.Unfinished)+len(f.Checks) == 0 {
 		return
 	}
 	p.section("fleet")
 	p.setting("limit", fmt.Sprint(f.Limit))
-	p.row("name", "state", "why")
+	p.row("name", "state", "check", "since", "why")
 	for _, n := range f.Disrupted {
-		p.row(n.Name, "disrupted", n.Why)
+		p.row(n.Name, "disrupted", "", "", n.Why)
 	}
 	for _, n := range f.Unfinished {
-		p.row(n.Name, "unfinished", n.Why)
+		p.row(n.Name, "unfinished", "", "", n.Why)
+	}
+	for _, c := range f.Checks {
+		p.row(c.Cluster, "checked", c.Name, p.age(c.Since), c.Problem)
 	}
 }
 

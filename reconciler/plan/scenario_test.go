@@ -52,7 +52,7 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 //	members       a row each, as the second of two looks had them
 //	before        the first look, where it differs
 //	auth          users and roles: has file, or nothing; no section is nothing, with authentication off
-//	fleet         limit, and a row each for other clusters: disrupted or unfinished
+//	fleet         limit, and a row each for other clusters: disrupted, unfinished, or checked
 //	plan          what Make says
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join("testdata", "scenarios", "*.txtar"))
@@ -138,7 +138,7 @@ func vocabulary() map[string]string {
 			"owner recovering recovered refused stored restored claims " +
 			"born flushed nudged downgrade settings compacted defragmented seen",
 		"certificates": "missing problem due ending ends client authorities listens trusts wants changed refused issuer other-problem other-missing copies copy-refused",
-		"fleet":        "limit state name wave since broken why",
+		"fleet":        "limit state name wave since broken check for why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds keeps size capacity class terminating bound growing rigid trouble created going finalizers",
 		"set":     "template current replicas partition settled immutable claims terminating going finalizers scaled-by status changed refused refused-pods refused-last",
 		"pods":    "name template version ready since runs created damaged terminating going lost-node finalizers ran crashed unpulled damage node-gone node-silent unclaimed shut drained barred unreported down trouble",
@@ -343,9 +343,16 @@ func (a archive) observeFleet(t *testing.T, o *state.Observed) {
 		if r["since"] != "" {
 			n.Since = ago(t, r["since"])
 		}
-		if r["state"] == "unfinished" {
+		switch r["state"] {
+		case "checked":
+			c := state.Check{Cluster: n.Name, Name: r["check"], Problem: n.Why, Since: n.Since}
+			if r["for"] != "" {
+				c.For = noon.Sub(ago(t, r["for"]))
+			}
+			o.Fleet.Checks = append(o.Fleet.Checks, c)
+		case "unfinished":
 			o.Fleet.Unfinished = append(o.Fleet.Unfinished, n)
-		} else {
+		default:
 			o.Fleet.Disrupted = append(o.Fleet.Disrupted, n)
 		}
 	}

@@ -153,6 +153,8 @@ func waitingCases() []awaitedCase {
 		{eval: downgrade, change: with(down37, begun, rolled("3.6.16", 0, 1, 2), func(s *situation.Situation) { s.Desired.Spec.Version, s.Desired.Template = "3.7.3", "a" })},
 		{eval: fleet, change: with(commit(newVersion), backedUp(0), atMost(1, since(neighbour("db/baskets", "it is being rolled"))))},
 		{eval: fleet, change: with(commit(newVersion), backedUp(0), behind(since(neighbour("db/test", "its file has not been applied yet"))))},
+		{eval: fleet, change: with(commit(newVersion), backedUp(0), checked(state.Check{Cluster: "db/test", Name: "smoke", Problem: "HTTP 503", Since: noon}))},
+		{eval: fleet, change: with(commit(newVersion), backedUp(0), checked(state.Check{Cluster: "db/test", Name: "smoke", For: time.Hour, Since: noon}))},
 		{eval: logs.Flush, change: flushing},
 		{eval: hibernated, change: with(asleepNow, goingPod(0))},
 		{eval: hibernated, change: asleepNow},

@@ -251,7 +251,7 @@ func (r *supposer) reportFor(was, v *observe.View, immutable []state.Change) Clu
 func fleetUnknowns(c desired.Cluster, steps []decision.Step) []string {
 	var texts []string
 	if wave := c.Spec.Upgrade.Wave; wave > 0 && len(decision.Restarts(steps)) > 0 {
-		texts = append(texts, fmt.Sprintf("when wave %d begins: every cluster of a lower wave must be what its file says before, and healthy", wave))
+		texts = append(texts, fmt.Sprintf("when wave %d begins: every cluster of a lower wave must be what its file says before, and healthy, and its checks must hold", wave))
 	}
 	if owner := c.Spec.TakeOver; owner != "" {
 		texts = append(texts, fmt.Sprintf("whether the cluster still belongs to %s: only from that owner is it taken over", owner))

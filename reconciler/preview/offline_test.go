@@ -295,7 +295,7 @@ func TestOfflinePlanNamesTheFleet(t *testing.T) {
 		before, after *desired.Cluster
 		want          string
 	}{
-		{"a roll of a later wave", clustertest.InGit(late), clustertest.InGit(late, clustertest.ToVersion("3.6.16")), "when wave 2 begins: every cluster of a lower wave must be what its file says before, and healthy"},
+		{"a roll of a later wave", clustertest.InGit(late), clustertest.InGit(late, clustertest.ToVersion("3.6.16")), "when wave 2 begins: every cluster of a lower wave must be what its file says before, and healthy, and its checks must hold"},
 		{"a cluster that is taken over", clustertest.InGit(), clustertest.InGit(taken), "whether the cluster still belongs to " + owner},
 		{"a file that comes from elsewhere", nil, clustertest.InGit(taken), "whether the cluster still belongs to " + owner},
 		{"a later wave alone", clustertest.InGit(), clustertest.InGit(late), ""},

@@ -16,6 +16,25 @@ type Fleet struct {
 	// Unfinished are the clusters of lower waves that are not yet what their
 	// files say, and why.
 	Unfinished []Neighbour
+	// Checks are what the checks of clusters of lower waves have answered, once each of these
+	// is what its file says.
+	Checks []Check
+}
+
+// Check is what a check of spec.upgrade.checks has answered.
+type Check struct {
+	// Cluster is namespace/name of the one that it is about, and Name the check's.
+	Cluster, Name string
+	// Problem is why it does not hold, half a sentence that stays the same while nothing
+	// changes: "HTTP 503 from https://orders.example.com/healthz"; "" where it holds.
+	Problem string
+	// Detail is what was measured beside it, which may differ each time.
+	Detail string
+	// Since is since when every answer has been to hold, or not to hold, as far as this process
+	// has asked; zero where it has not been asked.
+	Since time.Time
+	// For is how long it must hold.
+	For time.Duration
 }
 
 // Neighbour is another cluster of the same daemon.

@@ -42,6 +42,10 @@ func rules() map[string][]*draft {
 			Then: has("secrets"),
 			Else: without("secrets"),
 		}},
+		"UpgradeCheck": {{
+			If: has("http"), Then: without("prometheus"),
+			Else: &draft{Required: []string{"prometheus"}, ErrorMessage: "Write http or prometheus."},
+		}},
 		"NetworkSpec": {{
 			If: &draft{Properties: map[string]any{"ipFamilies": &draft{MinItems: &two}}, Required: []string{"ipFamilies"}},
 			Then: &draft{
