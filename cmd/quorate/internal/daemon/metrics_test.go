@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/cmd/quorate/internal/publish"
 	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/reconciler/report/series"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -41,15 +42,17 @@ func (l *listing) MustRegister(collectors ...prometheus.Collector) {
 	l.Registerer.MustRegister(collectors...)
 	described := regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: (".*"), constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
 	for _, c := range collectors {
-		descs := make(chan *prometheus.Desc, 10)
-		c.Describe(descs)
-		close(descs)
+		descs := make(chan *prometheus.Desc)
+		go func() {
+			defer close(descs)
+			c.Describe(descs)
+		}()
 		for d := range descs {
 			parts := described.FindStringSubmatch(d.String())
 			if parts == nil {
 				panic("not understood: " + d.String())
 			}
-			m := metric{name: parts[1], kind: kindOf(c)}
+			m := metric{name: parts[1], kind: kindOf(c, parts[1])}
 			if _, err := fmt.Sscanf(parts[2], "%q", &m.help); err != nil {
 				panic(err)
 			}
@@ -61,8 +64,14 @@ func (l *listing) MustRegister(collectors ...prometheus.Collector) {
 	}
 }
 
-func kindOf(c prometheus.Collector) string {
+// kindOf is the kind of a metric of a collector, in the words of Prometheus.
+func kindOf(c prometheus.Collector, name string) string {
 	switch c.(type) {
+	case *series.Store:
+		if strings.HasSuffix(name, "_total") {
+			return "counter"
+		}
+		return "gauge"
 	case *prometheus.CounterVec:
 		return "counter"
 	case *prometheus.HistogramVec, prometheus.Histogram:
