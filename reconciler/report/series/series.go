@@ -112,11 +112,12 @@ func (f *Family) change(labels []string, change func(*sample)) {
 // Delete drops every series whose labels begin with these, of which the first two name a cluster.
 func (f *Family) Delete(labels ...string) {
 	cluster, values := f.split(labels)
+	all := len(labels) == len(cluster)
 	f.store.mu.Lock()
 	defer f.store.mu.Unlock()
 	if r := f.store.clusters[cluster]; r != nil {
 		r.samples = slices.DeleteFunc(r.samples, func(s sample) bool {
-			return s.family == f && (s.values == values || strings.HasPrefix(s.values, values+separator))
+			return s.family == f && (all || s.values == values || strings.HasPrefix(s.values, values+separator))
 		})
 	}
 }

@@ -64,6 +64,9 @@ func (b *both) step() {
 	case 6:
 		b.families[i].Add(0, labels[i]...)
 		b.gauges[i].WithLabelValues(labels[i]...)
+	case 7:
+		b.families[i].Delete(ns, cluster)
+		b.gauges[i].DeletePartialMatch(of)
 	default:
 		b.families[i].Set(value, labels[i]...)
 		b.gauges[i].WithLabelValues(labels[i]...).Set(value)
