@@ -70,9 +70,15 @@ func (c *clock) pass(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// httpCheck is a check of a URL, which has half a second.
+// httpCheck is a check of a URL, with time enough on a busy machine.
 func httpCheck(u string) schema.UpgradeCheck {
-	return schema.UpgradeCheck{Name: "smoke", HTTP: &schema.HTTPCheck{URL: u}, Timeout: &metav1.Duration{Duration: 500 * time.Millisecond}}
+	return schema.UpgradeCheck{Name: "smoke", HTTP: &schema.HTTPCheck{URL: u}, Timeout: &metav1.Duration{Duration: 30 * time.Second}}
+}
+
+// hasty gives a check half a second, where no answer comes.
+func hasty(c schema.UpgradeCheck) schema.UpgradeCheck {
+	c.Timeout = &metav1.Duration{Duration: 500 * time.Millisecond}
+	return c
 }
 
 // subject is a cluster with checks.
@@ -144,7 +150,7 @@ func TestACheckByHTTPHoldsByItsStatus(t *testing.T) {
 		"an error that is wanted":   {wants("/no", 503), ""},
 		"a redirect":                {wants("/moved", 0), "HTTP 302 from URL/moved, and quorate follows no redirect"},
 		"a redirect that is wanted": {wants("/moved", 302), ""},
-		"no answer in time":         {wants("/slow?token=s3cret", 0), "no answer from URL/slow within 500ms"},
+		"no answer in time":         {hasty(wants("/slow?token=s3cret", 0)), "no answer from URL/slow within 500ms"},
 		"a connection that is cut":  {wants("/cut?token=s3cret", 0), "URL/cut cannot be reached"},
 		"headers without an end":    {wants("/heavy", 0), "URL/heavy cannot be reached"},
 		"a body without an end":     {wants("/endless", 0), ""},

@@ -145,11 +145,11 @@ func TestAnAnswerWithoutAnEndDoesNotHold(t *testing.T) {
 			sent.Add(int64(n))
 		}
 	})
-	for path, want := range map[string]string{"/much": " has more than 1 MiB: aggregate in the query", "/slow": " within 500ms"} {
-		check := queryOf(s.URL+path, "up")
-		check.Timeout = httpCheck("").Timeout
+	much := queryOf(s.URL+"/much", "up")
+	much.Timeout = httpCheck("").Timeout
+	for want, check := range map[string]schema.UpgradeCheck{" has more than 1 MiB: aggregate in the query": much, " within 500ms": hasty(queryOf(s.URL+"/slow", "up"))} {
 		if got := ask(t, check, s.host(t)); !strings.HasSuffix(got.Problem, want) {
-			t.Errorf("%s: %q", path, got.Problem)
+			t.Errorf("%q, want %q", got.Problem, want)
 		}
 	}
 	if n := sent.Load(); n > 32<<20 { // what the kernel buffers included

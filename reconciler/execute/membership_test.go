@@ -597,29 +597,19 @@ func recordOf(members int, moving record.Membership) record.Record {
 	return r
 }
 
-// rendered are the objects that a view wants.
-func rendered(t *testing.T, v *observe.View) manifests.Manifests {
-	t.Helper()
-	m, err := v.Manifests()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
 // What Git wants reaches the StatefulSet and the budget only through the steps
 // that change the members.
 func TestReplicasFollowTheMembers(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.Commit(clustertest.SetReplicas(5))
-		m := rendered(t, w.Look())
+		m := w.Rendered(w.Look())
 		if n, stay := *m.StatefulSet.Spec.Replicas, m.PDB.Spec.MinAvailable.IntVal; n != 3 || stay != 2 {
 			t.Errorf("%d replicas, %d must stay", n, stay)
 		}
 	})
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.Commit(clustertest.SetReplicas(3))
-		m := rendered(t, w.Look())
+		m := w.Rendered(w.Look())
 		if n, stay := *m.StatefulSet.Spec.Replicas, m.PDB.Spec.MinAvailable.IntVal; n != 5 || stay != 4 {
 			t.Errorf("%d replicas, %d must stay", n, stay)
 		}
@@ -629,7 +619,7 @@ func TestReplicasFollowTheMembers(t *testing.T) {
 		w.MustDo(action.CreateRecord{})
 		w.Commit(clustertest.SetReplicas(5))
 		synctest.Wait()
-		if n := *rendered(t, w.Look()).StatefulSet.Spec.Replicas; n != 3 {
+		if n := *w.Rendered(w.Look()).StatefulSet.Spec.Replicas; n != 3 {
 			t.Errorf("%d replicas", n)
 		}
 	})

@@ -14,9 +14,7 @@ import (
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
-	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
-	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/schema"
 )
@@ -124,16 +122,6 @@ func TestWhoScaledIsSeenWhereTheRecordDiffers(t *testing.T) {
 	})
 }
 
-// rendered are the objects that a view wants.
-func rendered(t *testing.T, v *observe.View) manifests.Manifests {
-	t.Helper()
-	m, err := v.Manifests()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
 // What was rendered last is taken again only for the same members that may be away.
 func TestBudgetIsRenderedAnew(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
@@ -145,7 +133,7 @@ func TestBudgetIsRenderedAnew(t *testing.T) {
 			if err := w.R.Observer.RenderWith(v, o); err != nil {
 				t.Fatal(err)
 			}
-			text, err := json.Marshal(rendered(t, v).PDB)
+			text, err := json.Marshal(w.Rendered(v).PDB)
 			if err != nil {
 				t.Fatal(err)
 			}

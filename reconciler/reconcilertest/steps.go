@@ -37,6 +37,7 @@ import (
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/guard"
+	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
@@ -119,6 +120,16 @@ func (w *World) Look() *observe.View {
 		w.Fatal(err)
 	}
 	return v
+}
+
+// Rendered are the objects that a view wants.
+func (w *World) Rendered(v *observe.View) manifests.Manifests {
+	w.Helper()
+	m, err := v.Manifests()
+	if err != nil {
+		w.Fatal(err)
+	}
+	return m
 }
 
 // Do executes an action on what is seen now.

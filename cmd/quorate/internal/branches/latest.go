@@ -28,8 +28,8 @@ func (v *View) Find(name string) (Branch, bool) {
 	return Branch{}, false
 }
 
-// Latest keeps the branches of a Reader up to date for as long as somebody looks at them, and
-// reads nothing while nobody does.
+// Latest keeps the branches of a Reader up to date while Look is called, and reads nothing
+// otherwise.
 type Latest struct {
 	// Interval is the shortest time between two reads.
 	Interval time.Duration
@@ -54,7 +54,7 @@ const (
 	patience = 2 * time.Second
 )
 
-// NewLatest returns a Latest that has read nothing yet. Nobody else may use the reader.
+// NewLatest returns a Latest that has read nothing yet. The reader is its own from then on.
 func NewLatest(reader *Reader) *Latest {
 	return &Latest{
 		Interval: defaultInterval, reader: reader, asked: make(chan struct{}, 1), next: make(chan struct{}),

@@ -227,7 +227,7 @@ func (k *kept) doubt(now, read time.Time) string {
 	return ""
 }
 
-// doubted is a status of which nobody knows whether it still holds: nothing in it is healthy.
+// doubted is a status that may no longer hold: nothing in it is healthy.
 func doubted(s schema.Status, why string) schema.Status {
 	phase, was := s.Phase()
 	s.Status.Conditions = schema.ConditionsOf(schema.PhaseUnknown, "NoNews", fmt.Sprintf("%s; the last news was %s: %s", why, phase, was.Message))
