@@ -123,8 +123,7 @@ func addServerDefaults(set *appsv1.StatefulSet) {
 	}
 	etcd := &spec.Containers[0]
 	etcd.TerminationMessagePath = "/dev/termination-log"
-	etcd.ReadinessProbe.SuccessThreshold, etcd.StartupProbe.SuccessThreshold = 1, 1
-	etcd.ReadinessProbe.HTTPGet.Scheme, etcd.StartupProbe.HTTPGet.Scheme = corev1.URISchemeHTTP, corev1.URISchemeHTTP
+	etcd.ReadinessProbe.SuccessThreshold, etcd.ReadinessProbe.HTTPGet.Scheme = 1, corev1.URISchemeHTTP
 	set.Spec.VolumeClaimTemplates[0].Status.Phase = corev1.ClaimPending
 }
 

@@ -33,6 +33,8 @@ type Options struct {
 	// GuardImage is quorate's own image, which the guard runs. The caller keeps
 	// the one that the live StatefulSet has, until a roll has another cause.
 	GuardImage string
+	// StartupProbe gives etcd a startup probe, which the caller keeps like GuardImage.
+	StartupProbe bool
 	// ClusterDomain is the cluster's DNS domain, for clusters that name none. The
 	// manifests do without it: their names end in .svc and the pod's search path
 	// adds the domain. It is in certificates only.

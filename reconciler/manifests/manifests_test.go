@@ -107,7 +107,8 @@ func TestTrustIsMountedFromASecretOfItsOwn(t *testing.T) {
 
 func TestTemplateHash(t *testing.T) {
 	base := MustRender(t, clustertest.Orders(), ordersOptions()).TemplateHash
-	otherGuard, otherPartition := ordersOptions(), ordersOptions()
+	otherGuard, otherPartition, startup := ordersOptions(), ordersOptions(), ordersOptions()
+	startup.StartupProbe = true
 	otherGuard.GuardImage = "ghcr.io/quorate/quorate:v9.9.9"
 	otherPartition.Partition = 2
 	for _, test := range []struct {
@@ -118,6 +119,7 @@ func TestTemplateHash(t *testing.T) {
 	}{
 		{"again", clustertest.Orders(), ordersOptions(), true},
 		{"quorate upgraded", clustertest.Orders(), otherGuard, true},
+		{"startup probe kept", clustertest.Orders(), startup, true},
 		{"roll under way", clustertest.Orders(), otherPartition, true},
 		{"scaled", clustertest.Orders(clustertest.SetReplicas(5)), ordersOptions(), true},
 		{"object labelled", clustertest.Orders(func(c *schema.EtcdCluster) {
@@ -155,6 +157,9 @@ func TestTemplateHash(t *testing.T) {
 			}
 			if got := *template.Spec.InitContainers[0].Image; got != test.options.GuardImage {
 				t.Errorf("the guard runs %s, want %s", got, test.options.GuardImage)
+			}
+			if got := template.Spec.Containers[0].StartupProbe != nil; got != test.options.StartupProbe {
+				t.Errorf("etcd has a startup probe: %v, want %v", got, test.options.StartupProbe)
 			}
 		})
 	}

@@ -23,7 +23,8 @@ import (
 
 // RenderTemplate renders the pods of c and their hash. Nothing in it depends on
 // the number of replicas, so that scaling restarts no member. The guard's image is
-// put in after hashing, so that an upgrade of quorate restarts none either.
+// put in after hashing, and the startup probe is taken out after it, so that an
+// upgrade of quorate restarts none either.
 func RenderTemplate(c schema.EtcdCluster, o Options) (*corev1ac.PodTemplateSpecApplyConfiguration, string, error) {
 	spec, err := renderPodSpec(c, o)
 	if err != nil {
@@ -42,6 +43,9 @@ func RenderTemplate(c schema.EtcdCluster, o Options) (*corev1ac.PodTemplateSpecA
 	hash := hex.EncodeToString(sum[:])[:12]
 	template.WithAnnotations(map[string]string{naming.AnnotationTemplateHash: hash})
 	spec.InitContainers[0].WithImage(o.GuardImage)
+	if !o.StartupProbe {
+		spec.Containers[0].StartupProbe = nil
+	}
 	return template, hash, nil
 }
 
@@ -191,7 +195,7 @@ func renderEtcdContainer(c schema.EtcdCluster, o Options) (*corev1ac.ContainerAp
 		// There is no liveness probe: a member that waits for its quorum is not
 		// ill, and killing it brings the quorum no nearer. For the same reason
 		// the startup probe gives up only after a day.
-		WithStartupProbe(httpProbe(startup).WithFailureThreshold(86400)).
+		WithStartupProbe(httpProbe(startup).WithFailureThreshold(startupFailures)).
 		WithReadinessProbe(httpProbe(readiness).WithFailureThreshold(3)).
 		// The endpoints leave before the process does: kube-proxy writes its
 		// rules at most once a second.
@@ -206,6 +210,18 @@ func renderEtcdContainer(c schema.EtcdCluster, o Options) (*corev1ac.ContainerAp
 		}
 	}
 	return etcd, nil
+}
+
+// startupFailures is how often the startup probe fails before the kubelet gives up.
+const startupFailures = 86400
+
+// HasStartupProbe reports whether a template has the startup probe that quorate rendered
+// in earlier builds. It kept nothing from being killed, as there is no liveness probe, and each
+// start waited for it before the first look at readiness.
+func HasStartupProbe(template corev1.PodTemplateSpec) bool {
+	return slices.ContainsFunc(template.Spec.Containers, func(c corev1.Container) bool {
+		return c.Name == naming.ContainerEtcd && c.StartupProbe != nil && c.StartupProbe.FailureThreshold == startupFailures
+	})
 }
 
 // Image is the image of c's version: the cluster's repository, else the

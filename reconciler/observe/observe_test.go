@@ -13,9 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/kube"
+	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/decision"
@@ -252,6 +255,48 @@ func TestNewerGuardWaitsForAnotherCause(t *testing.T) {
 			t.Errorf("after a roll the guard is %s", image)
 		}
 	}, clustertest.SetVersion("3.6.12"))
+}
+
+// The startup probe of earlier builds stays like the guard's image, and so does each pod.
+func TestStartupProbeStaysUntilThePodsChangeAnyway(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		with := manifests.Options{GuardImage: observe.GuardImage(w.Set()), ClusterDomain: "cluster.local", StartupProbe: true, Partition: 3}
+		earlier, err := manifests.Render(w.Wish.EtcdCluster, with)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if _, err := w.API.AppsV1().StatefulSets("shop").Apply(w.Context(), earlier.StatefulSet, kube.ApplyOptions()); err != nil {
+			w.Fatal(err)
+		}
+		w.Settle()
+		uids := w.PodUIDs()
+		w.API.ClearActions()
+		w.UntilIdle()
+		if !manifests.HasStartupProbe(w.Set().Spec.Template) || len(w.API.Writes()) > 0 || w.PodUIDs() != uids {
+			t.Errorf("the StatefulSet of an earlier build is not left as it is: %v", w.API.Writes())
+		}
+		w.Commit(clustertest.SetVersion("3.6.16"))
+		w.UntilIdle()
+		if manifests.HasStartupProbe(w.Set().Spec.Template) {
+			t.Error("after a roll the startup probe is still there")
+		}
+	}, clustertest.SetVersion("3.6.12"))
+}
+
+// A startup probe that another program adds is none that a roll waits for.
+func TestStartupProbeOfAnotherWriterIsTakenOut(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.EditSet(func(set *appsv1.StatefulSet) {
+			set.Spec.Template.Spec.Containers[0].StartupProbe = &corev1.Probe{
+				ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(naming.ClientPort)}}, FailureThreshold: 3,
+			}
+		})
+		synctest.Wait()
+		w.UntilIdle()
+		if w.Set().Spec.Template.Spec.Containers[0].StartupProbe != nil {
+			t.Error("the other writer's startup probe is still there")
+		}
+	})
 }
 
 func TestDamagedRecordIsAHold(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// render renders the cluster with the guard's image that the live StatefulSet
-// has: a newer quorate restarts nothing. Only when the pods change anyway, they
-// get the newer guard, too.
+// render renders the cluster with the guard's image and the startup probe that the live
+// StatefulSet has: a newer quorate restarts nothing. Only when the pods change anyway, they
+// get what it renders now, too.
 func (o *Observer) render(v *View) error {
 	if len(v.Cluster.Problems) > 0 {
 		return nil
@@ -23,6 +23,7 @@ func (o *Observer) render(v *View) error {
 		if image := GuardImage(v.Set); image != "" {
 			with.GuardImage = image
 		}
+		with.StartupProbe = manifests.HasStartupProbe(v.Set.Spec.Template)
 	}
 	with.ClaimPrefix = v.Record.Claims()
 	if v.Record != nil {
@@ -35,7 +36,7 @@ func (o *Observer) render(v *View) error {
 		return err
 	}
 	if v.Set != nil && v.TemplateHash != v.Set.Spec.Template.Annotations[naming.AnnotationTemplateHash] {
-		with.GuardImage = o.Options.Render.GuardImage
+		with.GuardImage, with.StartupProbe = o.Options.Render.GuardImage, false
 		return o.renderWith(v, with)
 	}
 	return nil
@@ -58,8 +59,8 @@ type wanted struct {
 	claimSize, claimClass string
 	hasClass, flush       bool
 	// mixed: members trust both issuers.
-	mixed           bool
-	partition, pods int32
+	mixed, startupProbe bool
+	partition, pods     int32
 	// disruptions is -1 where the record says nothing about them.
 	disruptions int32
 }
@@ -68,7 +69,7 @@ func wantedOf(v *View, with manifests.Options) wanted {
 	due := v.due()
 	w := wanted{
 		transport: v.Transport.Template,
-		digest:    v.Cluster.Digest, guardImage: with.GuardImage, version: due.Version, claimPrefix: with.ClaimPrefix, trust: with.Trust, serves: with.Serves, evictable: with.Evictable, mixed: with.Mixed, flush: due.Flush,
+		digest:    v.Cluster.Digest, guardImage: with.GuardImage, version: due.Version, claimPrefix: with.ClaimPrefix, trust: with.Trust, serves: with.Serves, evictable: with.Evictable, mixed: with.Mixed, startupProbe: with.StartupProbe, flush: due.Flush,
 		partition: with.Partition, pods: with.PodCount(v.Cluster.EtcdCluster), disruptions: -1,
 	}
 	if with.Disruptions != nil {

@@ -112,8 +112,8 @@ func (w *world) expectRestricted() {
 				w.Errorf("%s: %s has a liveness probe", p.Name, c.Name)
 			}
 		}
-		if e := s.Containers[0]; e.StartupProbe == nil || e.ReadinessProbe == nil {
-			w.Errorf("%s: %s lacks a probe", p.Name, e.Name)
+		if e := s.Containers[0]; e.StartupProbe != nil || e.ReadinessProbe == nil {
+			w.Errorf("%s: %s is to have a readiness probe alone", p.Name, e.Name)
 		}
 		for _, c := range p.Status.ContainerStatuses {
 			if c.RestartCount > 0 {
