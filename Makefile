@@ -9,6 +9,7 @@ BIN := $(CURDIR)/bin
 CACHE := $(or $(QUORATE_CACHE),$(HOME)/.cache/quorate)
 TOOLS := $(CACHE)/tools
 GOLANGCI := $(TOOLS)/golangci-lint-v2.15.0
+HELM3 := $(TOOLS)/helm-v3.22.0
 SANDBOX := $(BIN)/sandbox
 # What the demo needs of the sandbox, built while it is compiled itself.
 DEMO_NEEDS := versitygw,etcd-v3.5.21,etcd-v3.5.35,etcd-v3.6.16
@@ -17,7 +18,7 @@ TEST := go test -vet=off
 # Modules of their own, so that the product's go.mod stays lean.
 PACKAGES := ./cmd/... ./docs ./reconciler/... ./schema/... ./sources/... ./test/freeport ./test/mutants/... ./test/perturb ./test/perturb/etcds ./test/perturb/score ./test/tlsmodes
 
-.PHONY: help build unit sim mutants perturb test release-check verify demo picture e2e gitea minio screenshots bench image archives chart vulnerabilities sandbox sandbox-down sandbox-test fmt tidy
+.PHONY: help build unit sim mutants perturb test release-check verify demo picture e2e gitea minio screenshots bench image archives chart helm3 vulnerabilities sandbox sandbox-down sandbox-test fmt tidy
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,6 +100,10 @@ chart: ## Package the Helm chart into bin; TAG=v0.1.0 makes it that of a release
 	@mkdir -p $(BIN)
 	cd test/deploy && go tool helm package ../../deploy/helm/quorate --destination $(BIN) $(if $(TAG),--version $(TAG:v%=%) --app-version $(TAG))
 
+helm3: $(HELM3) cluster ## Test the chart with Helm 3 as the other tests do with Helm 4, and install it on the sandbox
+	cd test/deploy && QUORATE_HELM=$(HELM3) $(TEST) -count=1 ./...
+	. test/env.sh && QUORATE_HELM=$(HELM3) $(TEST) ./test/e2e -run TestEveryWayToInstallQuorate -count=1 -timeout=30m -v
+
 vulnerabilities: ## Look for known vulnerabilities in what quorate calls; needs vuln.go.dev
 	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./cmd/...
 
@@ -169,3 +174,9 @@ $(GOLANGCI):
 	@echo "building golangci-lint, a few minutes the first time"
 	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 	@mv $(TOOLS)/golangci-lint $(GOLANGCI)
+
+$(HELM3):
+	@mkdir -p $(TOOLS)
+	@echo "building Helm 3, a few minutes the first time"
+	GOBIN=$(TOOLS) go install helm.sh/helm/v3/cmd/helm@v3.22.0
+	@mv $(TOOLS)/helm $(HELM3)

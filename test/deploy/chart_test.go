@@ -28,8 +28,11 @@ const chart = "../../deploy/helm/quorate"
 
 type object = map[string]any
 
-// helmPath builds Helm, and is where it is.
+// helmPath is where Helm is: QUORATE_HELM, or else a tool of this module, which it builds.
 var helmPath = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv("QUORATE_HELM"); path != "" {
+		return path, nil
+	}
 	out, err := exec.Command("go", "tool", "-n", "helm").Output()
 	return strings.TrimSpace(string(out)), err
 })

@@ -8,9 +8,12 @@ import (
 	"path/filepath"
 )
 
-// HelmPath is the path of Helm, a tool of the module test/deploy, which is built first if it was not
-// yet.
+// HelmPath is the path of Helm: QUORATE_HELM, or else a tool of the module test/deploy, which is built
+// first if it was not yet.
 func HelmPath(ctx context.Context) (string, error) {
+	if path := os.Getenv("QUORATE_HELM"); path != "" {
+		return path, nil
+	}
 	root, err := Root(ctx)
 	if err != nil {
 		return "", err
