@@ -56,7 +56,9 @@ func (m *actionMetrics) begin(c desired.Cluster) {
 func (m *Metrics) Acting(c desired.Cluster, a action.Action, now time.Time) (ended func()) {
 	started := time.Now()
 	m.actions.started.Set(float64(now.Unix()), of(c, a.Kind())...)
+	m.looks.change(c.Key(), 1)
 	return func() {
+		m.looks.change(c.Key(), -1)
 		m.actions.started.Delete(of(c, a.Kind())...)
 		m.actions.durations.WithLabelValues(a.Kind()).Observe(time.Since(started).Seconds())
 	}

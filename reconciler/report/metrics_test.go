@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/state"
@@ -108,6 +109,16 @@ func TestTheOldestLookIsMeasured(t *testing.T) {
 		w.MustPass() // over one of the two
 		want(60)
 		w.R.SetDesired([]desired.Cluster{w.Wish})
+		want(0)
+		ended := w.R.Reporter.Metrics.Acting(w.Wish, action.TakeBackup{}, time.Now())
+		time.Sleep(time.Hour)
+		want(0) // a backup of an hour has its own metric
+		ended()
+		time.Sleep(time.Minute)
+		want(60)
+		ended = w.R.Reporter.Metrics.Acting(w.Wish, action.TakeBackup{}, time.Now())
+		w.R.SetDesired(nil)
+		ended()
 		want(0)
 	})
 }

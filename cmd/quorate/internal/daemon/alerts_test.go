@@ -162,6 +162,8 @@ func alertCases() []alertCase {
 		row("QuoratePassesFailing", "a cluster", once(), `quorate_pass_consecutive_failures{`+orders+`} `+phases("0", "5", "0")),
 		row("QuoratePassesFailing", "a backup", once(), `quorate_backup_pass_consecutive_failures{`+orders+`,schedule="",backup="before-sale"} `+phases("0", "5", "0")),
 		row("QuoratePassesFailing", "two failures are a blip", never(), `quorate_pass_consecutive_failures{`+orders+`} `+phases("0", "2", "0")),
+		row("QuorateNotObserving", "one cluster waits", once(), `quorate_oldest_look_seconds{pod="a"} `+phases("30", "960", "30"), `quorate_oldest_look_seconds{pod="b"} 0x179`),
+		row("QuorateNotObserving", "those on hold are observed every five minutes", never(), `quorate_oldest_look_seconds{pod="a"} `+phases("30", "330", "30")),
 		row("QuorateGitStale", "no read succeeds", once(), `quorate_git_last_success_timestamp_seconds{instance="a",pod="a"} 0+60x59 3540x59 7200+60x59`, `quorate_leader{instance="a",pod="a"} 1x179`, `quorate_git_interval_seconds{instance="a",pod="a"} 30x179`),
 		row("QuorateGitStale", "it is read once an hour", never(), `quorate_git_last_success_timestamp_seconds{instance="a",pod="a"} 0+60x59 3540x59 7200+60x59`, `quorate_leader{instance="a",pod="a"} 1x179`, `quorate_git_interval_seconds{instance="a",pod="a"} 3600x179`),
 		row("QuorateGitStale", "the one that waits reads nothing", never(), `quorate_git_last_success_timestamp_seconds{instance="b",pod="b"} 0x179`, `quorate_leader{instance="b",pod="b"} 0x179`, `quorate_git_interval_seconds{instance="b",pod="b"} 30x179`),
