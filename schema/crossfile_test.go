@@ -232,7 +232,7 @@ func TestTooMuchTogether(t *testing.T) {
 		name, text, want string
 		count            int
 	}{
-		{"14 documents", many, "z.yaml: the files up to this one have more than 10000 documents together", 11},
+		{"14 documents", many, "z.yaml: the files up to this one have more than 50000 documents together", 51},
 		{"14 bytes", large, "z.yaml: the files up to this one have more than 67108864 bytes (64 MiB) together", 65},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -12,7 +12,7 @@ const (
 	maxDocuments = 1000
 
 	maxTotalBytes     = 64 << 20
-	maxTotalDocuments = 10000
+	maxTotalDocuments = 50000
 )
 
 // Limits of one document after its aliases are expanded. A few lines of nested

@@ -9,7 +9,7 @@ type Limits struct {
 	// the Snapshot, without its content; whatever passes another limit is an ErrTooLarge.
 	// Default 1 MiB.
 	FileBytes int64
-	// Files is the number of YAML files. Default 10,000.
+	// Files is the number of YAML files. Default 50,000.
 	Files int
 	// TotalBytes is the size of all YAML files together. Default 64 MiB.
 	TotalBytes int64
@@ -46,7 +46,7 @@ const (
 func (l Limits) withDefaults() Limits {
 	return Limits{
 		FileBytes:     cmp.Or(l.FileBytes, mib),
-		Files:         cmp.Or(l.Files, 10_000),
+		Files:         cmp.Or(l.Files, 50_000),
 		TotalBytes:    cmp.Or(l.TotalBytes, 64*mib),
 		PackBytes:     cmp.Or(l.PackBytes, 64*mib),
 		UnpackedBytes: cmp.Or(l.UnpackedBytes, 128*mib),

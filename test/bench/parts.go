@@ -43,7 +43,7 @@ func (b *bench) parts() []part {
 }
 
 // maxClusters is how many documents quorate takes of one repository.
-const maxClusters = 10_000
+const maxClusters = 50_000
 
 // measureFleets measures each fleet, and one commit that creates as many clusters as a platform team
 // moves in at once.
