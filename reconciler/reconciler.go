@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -171,7 +170,8 @@ type Reconciler struct {
 	// mirror has what other processes tell of their clusters, where this one tells of all.
 	mirror *statuses.Mirror
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// desired is replaced, and never changed.
 	desired map[string]desired.Cluster
 }
 
@@ -321,11 +321,11 @@ func (r *Reconciler) forget(key string, c desired.Cluster) {
 	}
 }
 
-// Desired returns what Git declares of clusters, by key.
+// Desired returns what Git declares of clusters, by key. It is shared, and never changed.
 func (r *Reconciler) Desired() map[string]desired.Cluster {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return maps.Clone(r.desired)
+	return r.desired
 }
 
 // Get returns what Git declares of one cluster, if it names it.

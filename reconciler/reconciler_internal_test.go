@@ -1,18 +1,27 @@
 package reconciler
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/kubernetes/fake"
+	eventrecord "k8s.io/client-go/tools/record"
+
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/queue"
+	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -199,3 +208,42 @@ func TestLooksAtClustersAtRestAreSpaced(t *testing.T) {
 		}
 	}
 }
+
+// fleetOf are the files of so many clusters.
+func fleetOf(clusters int) []schema.File {
+	files := make([]schema.File, clusters)
+	for i := range files {
+		files[i].Path = fmt.Sprintf("c%05d.yaml", i)
+		files[i].Data = fmt.Appendf(nil, "apiVersion: quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: c%05d, namespace: shop}\nspec: {version: \"3.6.16\", replicas: 3, storage: {size: 8Gi}}\n", i)
+	}
+	return files
+}
+
+// Of a commit that changes one of many clusters, that one alone has its pass, and costs what a change costs: for each of
+// the others, there are the places in lists.
+func TestCommitCostsWhatItChanges(t *testing.T) {
+	const clusters = 1000
+	r := New(fake.NewClientset(), nil, &eventrecord.FakeRecorder{}, report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), Options{})
+	defer r.Close()
+	files, parser := fleetOf(clusters), schema.Parser{}
+	commit := func() { r.SetDesired(desired.Clusters(parser.Parse(files), "0a1b2c3", nil)) }
+	commit()
+	for r.queue.Len() > 0 {
+		r.queue.Next(t.Context(), idle{})
+	}
+	files[7].Data = bytes.Replace(files[7].Data, []byte("replicas: 3"), []byte("replicas: 5"), 1)
+	commit()
+	if n := r.queue.Len(); n != 1 {
+		t.Errorf("%d clusters wait for a pass, want 1", n)
+	}
+	if n := testing.AllocsPerRun(3, commit) / clusters; n > 20 {
+		t.Errorf("%.0f allocations for each cluster that does not change", n)
+	}
+}
+
+// idle makes passes that do nothing.
+type idle struct{}
+
+func (idle) Pass(context.Context, string) (time.Duration, bool, error) { return time.Hour, true, nil }
+func (idle) Failed(string, error)                                      {}
+func (idle) Succeeded(string)                                          {}

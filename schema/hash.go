@@ -24,6 +24,17 @@ func hashOf(spec any) string {
 	return hex.EncodeToString(sum[:])[:digits]
 }
 
+// Digest identifies all that the parts say, by their JSON: 16 hexadecimal digits. It is for parts that were
+// read from a document, which have JSON.
+func Digest(parts ...any) string {
+	h := sha256.New()
+	for _, part := range parts {
+		_ = json.NewEncoder(h).Encode(part) // a hash takes what it is given
+	}
+	const bytes = 8
+	return hex.EncodeToString(h.Sum(nil)[:bytes])
+}
+
 // BackupHash is SpecHash for an EtcdBackup: the name and this identify the backup.
 func BackupHash(spec BackupRequest) string { return hashOf(spec) }
 

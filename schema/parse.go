@@ -117,8 +117,8 @@ type declaration struct {
 	// object is what the document says; nil for one that cannot be read.
 	object   object
 	problems []Problem
-	// place is where the backups of a cluster go, by placeOf.
-	place string
+	// place is where the backups of a cluster go, by placeOf, and digest that of the cluster.
+	place, digest string
 }
 
 // identity names an object, as far as it could be read.
@@ -160,7 +160,7 @@ func (g *gathering) set() Set {
 	for _, d := range slices.Concat(g.declared, g.unrivalled()) {
 		errors := slices.DeleteFunc(slices.Clone(d.problems), func(p Problem) bool { return p.Warning })
 		if len(errors) == 0 {
-			set.add(d.object, d.origin)
+			set.add(d)
 			continue
 		}
 		i, known := held[d.identity]
@@ -231,16 +231,16 @@ func (g *gathering) conflict(id identity, self int, indices []int) {
 }
 
 // add puts a good object where its kind belongs.
-func (s *Set) add(o object, origin Origin) {
-	switch o := o.(type) {
+func (s *Set) add(d declaration) {
+	switch o := d.object.(type) {
 	case *EtcdCluster:
-		s.Clusters = append(s.Clusters, Cluster{EtcdCluster: *o, Origin: origin})
+		s.Clusters = append(s.Clusters, Cluster{EtcdCluster: *o, Origin: d.origin, Digest: d.digest})
 	case *EtcdBackup:
-		s.Backups = append(s.Backups, Backup{EtcdBackup: *o, Origin: origin})
+		s.Backups = append(s.Backups, Backup{EtcdBackup: *o, Origin: d.origin})
 	case *EtcdBackupSchedule:
-		s.Schedules = append(s.Schedules, Schedule{EtcdBackupSchedule: *o, Origin: origin})
+		s.Schedules = append(s.Schedules, Schedule{EtcdBackupSchedule: *o, Origin: d.origin})
 	case *EtcdRestore:
-		s.Restores = append(s.Restores, Restore{EtcdRestore: *o, Origin: origin})
+		s.Restores = append(s.Restores, Restore{EtcdRestore: *o, Origin: d.origin})
 	}
 }
 

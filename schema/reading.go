@@ -191,7 +191,7 @@ func (r *reading) object(origin Origin, text chunk, root *document, id identity)
 	d.name = cmp.Or(d.name, d.object.meta().Name)
 	d.namespace = cmp.Or(d.namespace, d.object.meta().Namespace)
 	if c, ok := d.object.(*EtcdCluster); ok {
-		d.place = placeOf(d.identity, d.name, c.Spec.Backup.Destination)
+		d.place, d.digest = placeOf(d.identity, d.name, c.Spec.Backup.Destination), Digest(c)
 	}
 	whole := !slices.ContainsFunc(problems, func(p Problem) bool { return p.Field == "" })
 	if !whole || len(problems) > maxProblems {

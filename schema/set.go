@@ -46,6 +46,8 @@ type Cluster struct {
 	EtcdCluster
 	// Origin is the place of the declaration.
 	Origin Origin
+	// Digest is that of the EtcdCluster.
+	Digest string
 }
 
 // Backup is an EtcdBackup, defaulted and valid, and where it was declared.

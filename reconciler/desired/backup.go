@@ -2,6 +2,7 @@ package desired
 
 import (
 	"cmp"
+	"reflect"
 
 	"github.com/quorate/quorate/schema"
 )
@@ -55,6 +56,15 @@ func (q Backup) Hash() string {
 		return schema.ScheduleHash(*q.Schedule)
 	}
 	return schema.BackupHash(q.Spec)
+}
+
+// SameBackup reports whether two commits want the same of a backup or schedule.
+func SameBackup(a, b Backup) bool {
+	if a.Held != b.Held {
+		return false
+	}
+	// Almost all are what they were, and to hash them costs much more.
+	return reflect.DeepEqual(a.Spec, b.Spec) && reflect.DeepEqual(a.Schedule, b.Schedule) || a.Hash() == b.Hash()
 }
 
 // Times is the part of a schedule with its times; ""  for a single backup.

@@ -4,9 +4,6 @@ package desired
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"slices"
 
 	"github.com/quorate/quorate/schema"
@@ -30,15 +27,12 @@ type Cluster struct {
 
 // Identified returns c with its digest.
 func (c Cluster) Identified() Cluster {
-	if c.Digest == "" {
-		// A struct of strings, numbers and maps of these always encodes.
-		text, _ := json.Marshal(c.EtcdCluster)
-		if c.Restore != nil {
-			more, _ := json.Marshal(c.Restore)
-			text = append(text, more...)
-		}
-		sum := sha256.Sum256(text)
-		c.Digest = hex.EncodeToString(sum[:8])
+	switch {
+	case c.Digest != "":
+	case c.Restore == nil:
+		c.Digest = schema.Digest(c.EtcdCluster)
+	default:
+		c.Digest = schema.Digest(c.EtcdCluster, c.Restore)
 	}
 	return c
 }

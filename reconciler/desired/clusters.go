@@ -11,25 +11,25 @@ import (
 // clusters that earlier commits declared: where a document is so broken that its name
 // cannot be read, those that stood in the same file are held.
 func Clusters(set schema.Set, commit string, before map[string]Origin) []Cluster {
-	var clusters []Cluster
-	named := map[string]bool{}
+	clusters := make([]Cluster, 0, len(set.Clusters)) // each is 1 KiB, and a list that grows copies it several times
+	named := make(map[string]bool, len(set.Clusters))
 	add := func(c Cluster) {
 		if !named[c.Key()] {
 			named[c.Key()] = true
 			clusters = append(clusters, c)
 		}
 	}
+	others := sourcesOf(set)
 	for _, r := range set.Restores {
-		add(restoredCluster(r, set, commit))
+		add(restoredCluster(r, others, commit))
 	}
 	for _, c := range set.Clusters {
-		add(Cluster{EtcdCluster: c.EtcdCluster, Commit: commit})
+		add(Cluster{EtcdCluster: c.EtcdCluster, Commit: commit, Digest: c.Digest})
 	}
+	files := byFile(set, before)
 	holdAll := func(file string, problems []schema.Problem) {
-		for _, o := range before {
-			if o.File == file {
-				add(heldCluster(o.Namespace, o.Name, commit, problems))
-			}
+		for _, o := range files[file] {
+			add(heldCluster(o.Namespace, o.Name, commit, problems))
 		}
 	}
 	for _, h := range set.Held {
@@ -52,25 +52,47 @@ func Clusters(set schema.Set, commit string, before map[string]Origin) []Cluster
 	return clusters
 }
 
+// sourceSet are the clusters and schedules that restores may name, by namespace/name.
+type sourceSet struct {
+	clusters  map[string]*schema.Cluster
+	schedules map[string]*schema.Schedule
+}
+
+// sourcesOf returns those of a set; none where it has no restores.
+func sourcesOf(set schema.Set) sourceSet {
+	if len(set.Restores) == 0 {
+		return sourceSet{}
+	}
+	s := sourceSet{map[string]*schema.Cluster{}, map[string]*schema.Schedule{}}
+	for i := range set.Clusters {
+		s.clusters[keyOf(set.Clusters[i].Metadata)] = &set.Clusters[i]
+	}
+	for i := range set.Schedules {
+		s.schedules[keyOf(set.Schedules[i].Metadata)] = &set.Schedules[i]
+	}
+	return s
+}
+
+func keyOf(m schema.Metadata) string { return m.Namespace + "/" + m.Name }
+
 // restoredCluster returns the cluster that a restore makes. If Git declares a cluster
 // of the same name as deleted, the restore replaces that one.
-func restoredCluster(r schema.Restore, set schema.Set, commit string) Cluster {
+func restoredCluster(r schema.Restore, others sourceSet, commit string) Cluster {
 	c := Cluster{Commit: commit, Restore: &Restore{
-		Name: r.Metadata.Name, SpecHash: schema.RestoreHash(r.Spec), Source: r.Spec.Source, From: restoreFrom(r, set),
+		Name: r.Metadata.Name, SpecHash: schema.RestoreHash(r.Spec), Source: r.Spec.Source, From: restoreFrom(r, others),
 	}}
 	c.Metadata, c.Spec = r.Metadata, r.Spec.ClusterTemplate
 	c.Metadata.Name = r.Spec.ClusterName
-	for _, former := range set.Clusters {
-		if former.Metadata.Namespace == c.Metadata.Namespace && former.Metadata.Name == c.Metadata.Name {
-			c.Restore.Former = &former.EtcdCluster
-		}
+	if former := others.clusters[c.Key()]; former != nil {
+		replaced := former.EtcdCluster
+		c.Restore.Former = &replaced
 	}
 	return c
 }
 
 // restoreFrom returns where the backups are that a restore names by schedule or
 // cluster; nil for an object URL.
-func restoreFrom(r schema.Restore, set schema.Set) *RestoreFrom {
+func restoreFrom(r schema.Restore, others sourceSet) *RestoreFrom {
 	s, ns := r.Spec.Source, r.Metadata.Namespace
 	from := RestoreFrom{Cluster: s.ClusterName}
 	switch {
@@ -78,17 +100,13 @@ func restoreFrom(r schema.Restore, set schema.Set) *RestoreFrom {
 		return nil
 	case s.Schedule != "":
 		from.Schedule = ns + "/" + s.Schedule
-		for _, d := range set.Schedules {
-			if d.Metadata.Namespace == ns && d.Metadata.Name == s.Schedule {
-				from.Cluster = cmp.Or(d.Spec.BackupTemplate.Source.ClusterName, s.Schedule)
-				from.Destination = d.Spec.BackupTemplate.Destination
-			}
+		if d := others.schedules[from.Schedule]; d != nil {
+			from.Cluster = cmp.Or(d.Spec.BackupTemplate.Source.ClusterName, s.Schedule)
+			from.Destination = d.Spec.BackupTemplate.Destination
 		}
 	}
-	for _, c := range set.Clusters {
-		if c.Metadata.Namespace == ns && c.Metadata.Name == from.Cluster {
-			from.Destination = from.Destination.Or(c.Spec.Backup.Destination)
-		}
+	if c := others.clusters[ns+"/"+from.Cluster]; c != nil {
+		from.Destination = from.Destination.Or(c.Spec.Backup.Destination)
 	}
 	return &from
 }
@@ -108,12 +126,10 @@ func restoredBy(before map[string]Origin, namespace, name string) string {
 // more: what seems a document of another kind may be what is left of a cluster's.
 func Unreadable(set schema.Set, before map[string]Origin) []schema.Problem {
 	var found []schema.Problem
+	files := byFile(set, before)
 	for _, p := range set.Unreadable {
-		for _, o := range before {
-			if o.File == p.File {
-				found = append(found, p)
-				break
-			}
+		if len(files[p.File]) > 0 {
+			found = append(found, p)
 		}
 	}
 	return found

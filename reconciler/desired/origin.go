@@ -41,10 +41,22 @@ func text(part any) string {
 // Key is namespace/name.
 func (o Origin) Key() string { return o.Namespace + "/" + o.Name }
 
+// byFile are the origins in each file; none where the set holds nothing, so that nobody asks.
+func byFile(set schema.Set, all map[string]Origin) map[string][]Origin {
+	if len(set.Held)+len(set.Unreadable) == 0 {
+		return nil
+	}
+	files := make(map[string][]Origin, len(all))
+	for _, o := range all {
+		files[o.File] = append(files[o.File], o)
+	}
+	return files
+}
+
 // Origins returns where a commit declares its clusters, by key. A cluster whose
 // document cannot be read stays where before has it.
 func Origins(set schema.Set, before map[string]Origin) map[string]Origin {
-	next := map[string]Origin{}
+	next := make(map[string]Origin, len(set.Clusters))
 	for _, c := range set.Clusters {
 		o := originOf(c.Metadata.Namespace, c.Metadata.Name, c.Origin.File, c.Spec)
 		next[o.Key()] = o
@@ -54,10 +66,11 @@ func Origins(set schema.Set, before map[string]Origin) map[string]Origin {
 		o.Restore = r.Metadata.Name
 		next[o.Key()] = o
 	}
+	files := byFile(set, before)
 	keep := func(file string) {
-		for key, o := range before {
-			if _, known := next[key]; !known && o.File == file {
-				next[key] = o
+		for _, o := range files[file] {
+			if _, known := next[o.Key()]; !known {
+				next[o.Key()] = o
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,7 +79,8 @@ type Scheduler struct {
 	telling sync.Mutex
 	told    map[string]Record
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// desired is replaced, and never changed.
 	desired map[string]desired.Backup
 	// needed are the backups that Git names, by URL, with what names them.
 	needed map[string]string
@@ -192,7 +192,7 @@ func (s *Scheduler) SetDesired(list []desired.Backup) {
 	for _, request := range list {
 		key := request.Key()
 		next[key] = request
-		if old, known := s.desired[key]; !known || old.Hash() != request.Hash() || old.Held != request.Held {
+		if old, known := s.desired[key]; !known || !desired.SameBackup(old, request) {
 			s.queue.Add(key)
 		}
 	}
@@ -234,11 +234,12 @@ func (s *Scheduler) Reassigned(of func(cluster string) bool, mine bool) {
 	}
 }
 
-// Backups returns what Git says of backups and schedules, by kind and name.
+// Backups returns what Git says of backups and schedules, by kind and name. It is shared, and never
+// changed.
 func (s *Scheduler) Backups() map[string]desired.Backup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.desired)
+	return s.desired
 }
 
 // Pass looks at one backup or schedule, decides, and takes one step: it
