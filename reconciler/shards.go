@@ -175,24 +175,28 @@ type other struct {
 
 // own returns the statuses of this process's objects, and which objects are another's.
 func (r *Reconciler) own() (list []schema.Status, others []other, whole bool) {
-	named := map[string]schema.Status{}
-	add := func(key string, unseen schema.Status, cluster string) {
-		if r.Options.Shards.Mine(cluster) {
-			named[key] = unseen
-		} else {
-			others = append(others, other{unseen, cluster})
+	clusters, backups, board := r.Desired(), r.Scheduler.Backups(), &r.Reporter.Board
+	list, whole = make([]schema.Status, 0, len(clusters)+len(backups)), true
+	add := func(key, cluster, kind string, m schema.Metadata) {
+		switch known := board.Known(key); {
+		case !r.Options.Shards.Mine(cluster):
+			others = append(others, other{report.Unseen(kind, m), cluster})
+		case known == nil:
+			list, whole = append(list, report.Unseen(kind, m)), false
+		default:
+			list = append(list, known...)
 		}
 	}
-	for key, c := range r.Desired() {
-		add(key, report.UnseenCluster(c), key)
+	for key, c := range clusters {
+		add(key, key, schema.KindCluster, c.Metadata)
 		if c.Restore != nil && !r.Options.Shards.Mine(key) {
 			others = append(others, other{report.UnseenRestore(c), key})
 		}
 	}
-	for key, q := range r.Scheduler.Backups() {
-		add(key, report.UnseenBackup(q), q.ClusterName())
+	for key, q := range backups {
+		add(key, q.ClusterName(), q.Kind(), q.Metadata)
 	}
-	list, whole = r.Reporter.Board.All(named)
+	list = append(list, board.Orphans()...)
 	report.WithScheduled(list)
 	return list, others, whole
 }

@@ -144,34 +144,30 @@ var numbered = regexp.MustCompile(`\S*[0-9]\S*`)
 func WithoutNumbers(text string) string { return numbered.ReplaceAllString(text, "#") }
 
 // UnseenCluster is what is shown of a cluster before the first pass.
-func UnseenCluster(c desired.Cluster) schema.Status { return unseen(schema.KindCluster, c.Metadata) }
+func UnseenCluster(c desired.Cluster) schema.Status { return Unseen(schema.KindCluster, c.Metadata) }
 
 // UnseenBackup is what is shown of a backup or schedule before the first pass.
-func UnseenBackup(q desired.Backup) schema.Status { return unseen(q.Kind(), q.Metadata) }
+func UnseenBackup(q desired.Backup) schema.Status { return Unseen(q.Kind(), q.Metadata) }
 
 // UnseenRestore is what is shown of the restore that makes a cluster before the first pass.
 func UnseenRestore(c desired.Cluster) schema.Status {
-	return unseen(schema.KindRestore, schema.Metadata{Namespace: c.Metadata.Namespace, Name: c.Restore.Name})
+	return Unseen(schema.KindRestore, schema.Metadata{Namespace: c.Metadata.Namespace, Name: c.Restore.Name})
 }
 
-func unseen(kind string, m schema.Metadata) schema.Status {
+// Unseen is what is shown of an object before the first pass.
+func Unseen(kind string, m schema.Metadata) schema.Status {
 	return schema.NewStatus(kind, m.Namespace, m.Name, schema.PhaseUnknown, "NotLookedAt", "not reconciled yet")
 }
 
-// All is what is known of the named objects, and of the clusters that no file names.
-// whole is false while one of them was not reconciled yet.
-func (s *Board) All(named map[string]schema.Status) (list []schema.Status, whole bool) {
+// Known is what is known of an object by its key, as the passes have found it; nil before the first. It is
+// shared, and never changed.
+func (s *Board) Known(key string) []schema.Status { return s.known.Get(key).shown() }
+
+// Orphans are the clusters that no file names.
+func (s *Board) Orphans() []schema.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	whole = true
-	for key, first := range named {
-		if known := s.known.Get(key).shown(); known != nil {
-			list = append(list, known...)
-			continue
-		}
-		list, whole = append(list, first), false
-	}
-	return append(list, s.orphans...), whole
+	return s.orphans
 }
 
 // WithScheduled adds to the clusters what their schedules have taken last.

@@ -30,6 +30,9 @@ func unmarked(s schema.Status, from Source) (set *appsv1.StatefulSet, labels map
 	if set == nil {
 		return nil, nil
 	}
+	if tell && tells(set.Labels, s) {
+		return nil, nil
+	}
 	want, own := Labels(s), map[string]bool(nil)
 	if !tell {
 		want, own = nil, written(set)
@@ -46,6 +49,15 @@ func unmarked(s schema.Status, from Source) (set *appsv1.StatefulSet, labels map
 		}
 	}
 	return set, labels
+}
+
+// tells reports whether labels are those of a status, as those of almost all clusters are at any time: to see that
+// costs little. It returns false where that is not plain.
+func tells(labels map[string]string, s schema.Status) bool {
+	phase, why := s.Phase()
+	c := s.Status.Cluster
+	return c != nil && labels[naming.LabelPhase] == string(phase) && labels[naming.LabelReason] == why.Reason &&
+		labels[naming.LabelCommit] == s.Status.Commit && labels[naming.LabelWantedVersion] == c.Version.Wanted
 }
 
 // written are the labels of a StatefulSet that were written by mark and by nobody since. Of
