@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -149,22 +150,26 @@ func (k store) save(ctx context.Context, next accepted, before string) (whole bo
 			cm.Data[key] = value
 		}
 	}
-	size := 0
+	size, whole := 0, true
 	for _, part := range []struct {
 		key   string
 		value any
 	}{{keyClusters, next.clusters}, {keyRequests, next.backups}, {keySnapshot, next.snapshot}} {
-		packed, err := zip(part.value)
+		room := maxStoredBytes - size
+		if part.key == keyClusters {
+			room = math.MaxInt // without them no commit is safe: let the API server refuse them
+		}
+		packed, err := zip(part.value, room)
+		if errors.Is(err, errNoRoom) {
+			whole = false
+			break
+		}
 		if err != nil {
 			return false, err
 		}
-		// Without the clusters no commit is safe: let the API server refuse them.
 		size += len(packed)
-		if size <= maxStoredBytes || part.key == keyClusters {
-			cm.BinaryData[part.key] = packed
-		}
+		cm.BinaryData[part.key] = packed
 	}
-	whole = size <= maxStoredBytes
 	if err := k.put(ctx, cm, before); errors.Is(err, errOvertaken) {
 		return false, fmt.Errorf("save commit %s in ConfigMap %s: %w; it is read again", next.snapshot.Commit, k, err)
 	} else if err != nil {
@@ -198,9 +203,27 @@ func (k store) put(ctx context.Context, cm *corev1.ConfigMap, before string) err
 	return err
 }
 
-func zip(value any) ([]byte, error) {
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
+// errNoRoom says that a part is larger than it may be.
+var errNoRoom = errors.New("it is too large")
+
+// room is a buffer of so many bytes.
+type room struct {
+	bytes.Buffer
+	left int
+}
+
+// Write returns errNoRoom once it is full.
+func (r *room) Write(p []byte) (int, error) {
+	if r.left -= len(p); r.left < 0 {
+		return 0, errNoRoom
+	}
+	return r.Buffer.Write(p)
+}
+
+// zip packs a value. It stops with errNoRoom where that takes more bytes than there are.
+func zip(value any, most int) ([]byte, error) {
+	packed := &room{left: most}
+	w := gzip.NewWriter(packed)
 	if err := json.NewEncoder(w).Encode(value); err != nil {
 		return nil, err
 	}
