@@ -266,16 +266,14 @@ type reader struct {
 	url    string
 	last   sources.Snapshot
 	parser schema.Parser
+	// main is the repository whose head is read.
+	main *sources.Repository
 }
 
 // read fetches and parses a commit, or the head for "", and returns how many clusters
 // there are.
 func (r *reader) read(ctx context.Context, commit string) (int, error) {
-	cfg := sources.Config{URL: r.url, Path: "clusters", Commit: commit}
-	if commit == "" {
-		cfg.Branch = "main"
-	}
-	repo, err := sources.New(cfg)
+	repo, err := r.repository(commit)
 	if err != nil {
 		return 0, err
 	}
@@ -287,6 +285,17 @@ func (r *reader) read(ctx context.Context, commit string) (int, error) {
 		files[i] = schema.File{Path: f.Path, Data: f.Data}
 	}
 	return len(r.parser.Parse(files).Clusters), nil
+}
+
+// repository is that of a commit, or of the head for "".
+func (r *reader) repository(commit string) (repo *sources.Repository, err error) {
+	if commit != "" {
+		return sources.New(sources.Config{URL: r.url, Path: "clusters", Commit: commit})
+	}
+	if r.main == nil {
+		r.main, err = sources.New(sources.Config{URL: r.url, Path: "clusters", Branch: "main"})
+	}
+	return r.main, err
 }
 
 // mustRead reads the head, which has so many clusters.

@@ -85,7 +85,7 @@ func (r *Repository) readBranch(ctx context.Context, s session, commit plumbing.
 	if err != nil {
 		return Branch{}, err
 	}
-	made, err := (&treeReader{objects: objs, collector: collector{limits: r.limits}}).commit(commit)
+	made, err := newTreeReader(objs, r.limits).commit(commit)
 	if err != nil {
 		return Branch{}, err
 	}

@@ -120,6 +120,10 @@ func (s diskSession) objects(context.Context, plumbing.Hash) (objects, error) {
 	return objects{EncodedObjectStorer: s.repo.Storer}, nil
 }
 
+func (s diskSession) changes(context.Context, plumbing.Hash, plumbing.Hash) (objects, error) {
+	return objects{EncodedObjectStorer: s.repo.Storer}, nil
+}
+
 func (s diskSession) directories(context.Context, plumbing.Hash) (objects, error) {
 	return objects{EncodedObjectStorer: s.repo.Storer}, nil
 }

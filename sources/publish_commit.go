@@ -50,7 +50,7 @@ func (p *Publisher) readTip(ctx context.Context, s session, head plumbing.Hash) 
 	if err != nil {
 		return nil, err
 	}
-	r := &treeReader{objects: objs, collector: collector{limits: p.config.Limits}}
+	r := newTreeReader(objs, p.config.Limits)
 	commit, err := r.commit(head)
 	if err != nil {
 		return nil, err

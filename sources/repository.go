@@ -66,6 +66,7 @@ type Repository struct {
 
 	mu     sync.Mutex
 	kept   Snapshot // the one fetched last; a cache, nothing depends on it
+	known  known    // what it was read from; likewise
 	judged verdict  // likewise
 }
 
@@ -86,6 +87,9 @@ type session interface {
 	isEmpty(ctx context.Context) bool
 	// objects are those of one commit.
 	objects(ctx context.Context, commit plumbing.Hash) (objects, error)
+	// changes are those of one commit that another one has not, which is known whole. There may
+	// be more of them, but none of what is only told by its absence.
+	changes(ctx context.Context, from, to plumbing.Hash) (objects, error)
 	// directories are a commit and what its directories hold, with or without the
 	// files themselves.
 	directories(ctx context.Context, commit plumbing.Hash) (objects, error)
@@ -246,17 +250,38 @@ func (r *Repository) read(ctx context.Context, session session, head named, trus
 	if err != nil {
 		return Snapshot{}, err
 	}
-	objects, err := session.objects(ctx, head.commit)
-	if err != nil {
-		return Snapshot{}, err
-	}
-	snapshot, err := readCommit(ctx, objects, head.commit, place{r.path, r.choice}, r.limits)
+	snapshot, next, err := r.readObjects(ctx, session, head.commit)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	snapshot.Signer, snapshot.Tag = by.commit, head.as(by.tag)
-	r.keep(snapshot)
+	r.keep(snapshot, next)
 	return snapshot, nil
+}
+
+// readObjects reads a commit, by what has changed since the one that was read last if that is enough: a
+// file that was moved to the watched path, say, is known to the server as had, and was not kept here.
+func (r *Repository) readObjects(ctx context.Context, session session, commit plumbing.Hash) (Snapshot, known, error) {
+	at, before := place{r.path, r.choice}, r.lastKnown()
+	if !before.commit.IsZero() {
+		changes, err := session.changes(ctx, before.commit, commit)
+		if err == nil {
+			if snapshot, next, err := readAfter(ctx, changes, commit, at, r.limits, before); err == nil {
+				return snapshot, next, nil
+			}
+		}
+	}
+	objects, err := session.objects(ctx, commit)
+	if err != nil {
+		return Snapshot{}, known{}, err
+	}
+	return readAfter(ctx, objects, commit, at, r.limits, before)
+}
+
+func (r *Repository) lastKnown() known {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known
 }
 
 func (r *Repository) recall(head plumbing.Hash) (Snapshot, bool) {
@@ -265,8 +290,8 @@ func (r *Repository) recall(head plumbing.Hash) (Snapshot, bool) {
 	return r.kept, r.kept.Commit == head.String()
 }
 
-func (r *Repository) keep(snapshot Snapshot) {
+func (r *Repository) keep(snapshot Snapshot, from known) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.kept = snapshot
+	r.kept, r.known = snapshot, from
 }

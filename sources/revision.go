@@ -347,7 +347,7 @@ func readAt(ctx context.Context, objs objects, head plumbing.Hash, inside string
 	if inside == "" {
 		return readCommit(ctx, objs, head, place{}, limits)
 	}
-	r := &treeReader{objects: objs, collector: collector{limits: limits}}
+	r := newTreeReader(objs, limits)
 	commit, err := r.commit(head)
 	if err != nil {
 		return Snapshot{}, err

@@ -126,7 +126,20 @@ func (s *packSession) isEmpty(ctx context.Context) bool {
 // without the files that are too large to be read anyway: those of a repository
 // that holds other things as well need not be carried.
 func (s *packSession) objects(ctx context.Context, commit plumbing.Hash) (objects, error) {
-	return s.fetch(ctx, want{commit: commit, shallow: true, filter: fmt.Sprintf("blob:limit=%d", s.limits.FileBytes+1)})
+	return s.fetch(ctx, want{commit: commit, shallow: true, filter: s.withoutLarge()})
+}
+
+// changes asks for what one commit has and another one, that was read before, has not. Commits between the two come
+// with it: by a shallow fetch, Git would send all files again.
+func (s *packSession) changes(ctx context.Context, from, to plumbing.Hash) (objects, error) {
+	found, err := s.fetch(ctx, want{commit: to, have: from, filter: s.withoutLarge()})
+	found.withoutLarge = false // what is not there may be what the other one has
+	return found, err
+}
+
+// withoutLarge is the filter of files that are too large to be read.
+func (s *packSession) withoutLarge() string {
+	return fmt.Sprintf("blob:limit=%d", s.limits.FileBytes+1)
 }
 
 // directories leaves out the files, of a server that can.

@@ -17,7 +17,28 @@ import (
 type treeReader struct {
 	objects objects
 	place   place
+	// before is what was read of an earlier commit, and next what is read of this one.
+	before, next known
 	collector
+}
+
+// known is what was read of one commit, by what Git names it by, which is its content: what has the
+// same name in another commit is the same. It is not changed once that is done.
+type known struct {
+	commit plumbing.Hash
+	trees  map[plumbing.Hash]*object.Tree
+	files  map[plumbing.Hash]content
+}
+
+// content is that of a file; of one that is too large to be read, its size, or what stands for it.
+type content struct {
+	size int64
+	data []byte
+}
+
+func newTreeReader(objs objects, limits Limits) *treeReader {
+	next := known{trees: map[plumbing.Hash]*object.Tree{}, files: map[plumbing.Hash]content{}}
+	return &treeReader{objects: objs, next: next, collector: collector{limits: limits}}
 }
 
 // place is a directory of a repository, "" for all of it, and which of its files
@@ -33,19 +54,27 @@ func (p place) has(name string) bool {
 
 // readCommit reads what a commit says at a place.
 func readCommit(ctx context.Context, objs objects, head plumbing.Hash, at place, limits Limits) (Snapshot, error) {
-	r := &treeReader{objects: objs, place: at, collector: collector{limits: limits}}
+	snapshot, _, err := readAfter(ctx, objs, head, at, limits, known{})
+	return snapshot, err
+}
+
+// readAfter is readCommit where objs need not have what is known of an earlier commit. It returns what is
+// known of this one.
+func readAfter(ctx context.Context, objs objects, head plumbing.Hash, at place, limits Limits, before known) (Snapshot, known, error) {
+	r := newTreeReader(objs, limits)
+	r.place, r.before, r.next.commit = at, before, head
 	commit, err := r.commit(head)
 	if err != nil {
-		return Snapshot{}, err
+		return Snapshot{}, known{}, err
 	}
 	tree, err := r.descend(commit, at.dir)
 	if err != nil {
-		return Snapshot{}, err
+		return Snapshot{}, known{}, err
 	}
 	if err := r.walk(ctx, tree, at.dir, 0); err != nil {
-		return Snapshot{}, err
+		return Snapshot{}, known{}, err
 	}
-	return r.snapshot(commit, tree), nil
+	return r.snapshot(commit, tree), r.next, nil
 }
 
 func (r *treeReader) snapshot(commit *object.Commit, tree *object.Tree) Snapshot {
@@ -86,6 +115,10 @@ func (r *treeReader) commit(hash plumbing.Hash) (*object.Commit, error) {
 }
 
 func (r *treeReader) tree(hash plumbing.Hash) (*object.Tree, error) {
+	if tree := r.before.trees[hash]; tree != nil {
+		r.next.trees[hash] = tree
+		return tree, nil
+	}
 	what := "tree " + hash.String()
 	if err := r.checkSize(what, hash, r.limits.TotalBytes); err != nil {
 		return nil, err
@@ -94,7 +127,9 @@ func (r *treeReader) tree(hash plumbing.Hash) (*object.Tree, error) {
 	if err != nil {
 		return nil, damaged(what, err)
 	}
-	return tree, nil
+	alone := &object.Tree{Entries: tree.Entries, Hash: tree.Hash} // keeps no objects
+	r.next.trees[hash] = alone
+	return alone, nil
 }
 
 // checkSize asks for the size of an object that is no file, before it is read.
@@ -192,21 +227,30 @@ func (r *treeReader) enter(ctx context.Context, entry object.TreeEntry, name str
 }
 
 func (r *treeReader) file(name string, hash plumbing.Hash) error {
-	size, err := r.objects.EncodedObjectSize(hash)
-	if errors.Is(err, plumbing.ErrObjectNotFound) && r.objects.withoutLarge {
-		size, err = r.limits.FileBytes+1, nil // or more: it was left out for its size
+	c, there := r.before.files[hash]
+	if !there {
+		size, err := r.objects.EncodedObjectSize(hash)
+		if errors.Is(err, plumbing.ErrObjectNotFound) && r.objects.withoutLarge {
+			size, err = r.limits.FileBytes+1, nil // or more: it was left out for its size
+		}
+		if err != nil {
+			return damaged("file "+name, err)
+		}
+		c.size = size
 	}
+	read, err := r.admit(name, c.size)
 	if err != nil {
-		return damaged("file "+name, err)
-	}
-	if read, err := r.admit(name, size); !read {
 		return err
 	}
-	data, err := r.blob(hash, size)
-	if err != nil {
-		return damaged("file "+name, err)
+	if read && !there {
+		if c.data, err = r.blob(hash, c.size); err != nil {
+			return damaged("file "+name, err)
+		}
 	}
-	r.add(File{Path: name, Data: data})
+	r.next.files[hash] = c
+	if read {
+		r.add(File{Path: name, Data: c.data})
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package sources_test
 
 import (
+	"bytes"
 	"crypto/subtle"
 	"crypto/tls"
 	"encoding/pem"
@@ -209,6 +210,25 @@ func (s *server) demand(authorization string) {
 		http.Error(w, "you sent "+r.Header.Get("Authorization"), http.StatusUnauthorized)
 		return true
 	})
+}
+
+// refuse refuses requests with a word, and counts them.
+func (s *server) refuse(word string) *atomic.Int64 {
+	refused := &atomic.Int64{}
+	s.first(func(w http.ResponseWriter, r *http.Request) bool {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if !bytes.Contains(body, []byte(word)) {
+			return false
+		}
+		refused.Add(1)
+		http.Error(w, "no", http.StatusBadRequest)
+		return true
+	})
+	return refused
 }
 
 func (s *server) repo() string { return s.URL + "/etcd.git" }
