@@ -21,7 +21,8 @@
 //	observe      Kubernetes and etcd → a View; slim: what its caches keep of objects
 //	rounds       members asked apart from what is decided: who answers late has a lane of its own,
 //	             and those at rest are only glanced at
-//	checks       checks of the user's own, before a higher wave begins: a URL, a query of PromQL
+//	checks       checks of the user's own, before a higher wave begins: a URL, a query of PromQL,
+//	             a run of a CronJob
 //	copies       Secrets of applications in other namespaces, and which are not as Git says
 //	modes        which form of spec.tls counts while its mode changes
 //	state        the words of the planner: Desired and Observed as plain values
@@ -93,7 +94,7 @@
 //	wave            clusters whose rolling updates come before those of clusters with a higher
 //	                number (spec.upgrade.wave)
 //	check           what must be true of a cluster before a higher wave begins: an answer by HTTP,
-//	                or a query of PromQL (spec.upgrade.checks)
+//	                a query of PromQL, or a run of a CronJob (spec.upgrade.checks)
 //	voter, learner  a member that counts for the quorum, and one that does not: a new member is a
 //	                learner until it has caught up
 //	surge           a second member that takes over while the only one of a cluster is replaced

@@ -109,7 +109,7 @@ func (r *Reconciler) fleet(ctx context.Context, c desired.Cluster, fresh bool) (
 		read = live.Of
 	}
 	f := state.Fleet{Limit: r.Options.MaxDisrupted}
-	var below []desired.Cluster
+	var below []lower
 	for _, o := range others {
 		n := state.Neighbour{Name: o.Key(), Wave: o.Spec.Upgrade.Wave}
 		s, err := read(o)
@@ -138,7 +138,7 @@ func (r *Reconciler) fleet(ctx context.Context, c desired.Cluster, fresh bool) (
 		if n.Why != "" {
 			f.Unfinished = append(f.Unfinished, n)
 		} else {
-			below = append(below, o)
+			below = append(below, lower{o, s})
 		}
 	}
 	if len(f.Unfinished) > 0 {
@@ -148,6 +148,35 @@ func (r *Reconciler) fleet(ctx context.Context, c desired.Cluster, fresh bool) (
 		f.Checks = askBelow(ctx, r.checks, below, r.now)
 	}
 	return f, nil
+}
+
+// lower is a cluster of a lower wave that seems to be what its file says.
+type lower struct {
+	desired.Cluster
+	observe.Standing
+}
+
+// done is since when it is, as far as that is known: when that was noted, or when its StatefulSet
+// last told something new, as it does when members restart, whichever is later. Both are times of
+// the API server's. What quorate only observes is never noted.
+func (l lower) done() (at time.Time, known bool) {
+	var noted, settled time.Time
+	if l.Set != nil {
+		settled = observe.LastChange(l.Set, "status")
+	}
+	if l.Record != nil {
+		if rec, err := record.Read(l.Record); err == nil && rec.Applied != nil && rec.Applied.SpecHash == schema.SpecHash(l.Spec) {
+			noted = rec.Applied.At
+		}
+	}
+	return latest(noted, settled), !noted.IsZero() && !settled.IsZero()
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // others are the other clusters that Git names, by name.
@@ -164,9 +193,9 @@ func (r *Reconciler) others(c desired.Cluster) []desired.Cluster {
 
 // lookBelow observes clusters that seem well in Kubernetes, members
 // included, until one is found that is not done.
-func (r *Reconciler) lookBelow(ctx context.Context, clusters []desired.Cluster) []state.Neighbour {
+func (r *Reconciler) lookBelow(ctx context.Context, clusters []lower) []state.Neighbour {
 	for _, o := range clusters {
-		v, err := r.Observer.Observe(ctx, o)
+		v, err := r.Observer.Observe(ctx, o.Cluster)
 		why := ""
 		if err != nil {
 			why = "its state cannot be read: " + err.Error()
@@ -182,13 +211,8 @@ func (r *Reconciler) lookBelow(ctx context.Context, clusters []desired.Cluster) 
 
 // askBelow asks the checks of clusters that are what their files say, until one is found that does
 // not hold. One that is asleep, or deleted, has nothing that could be asked.
-func askBelow(ctx context.Context, asker *checks.Asker, clusters []desired.Cluster, now func() time.Time) []state.Check {
-	var subjects []checks.Subject
-	for _, o := range clusters {
-		if len(o.Spec.Upgrade.Checks) > 0 && o.Spec.State == schema.StateRunning {
-			subjects = append(subjects, checks.Subject{Key: o.Key(), Spec: o.Spec})
-		}
-	}
+func askBelow(ctx context.Context, asker *checks.Asker, clusters []lower, now func() time.Time) []state.Check {
+	subjects := subjectsOf(clusters)
 	switch {
 	case len(subjects) == 0:
 		return nil
@@ -197,9 +221,34 @@ func askBelow(ctx context.Context, asker *checks.Asker, clusters []desired.Clust
 	}
 	defer queue.Aside(ctx)()
 	return asker.Ask(ctx, subjects, func(answers []state.Check) bool {
-		_, _, settles := waves.Unchecked(answers, now())
-		return !settles
+		_, _, do := waves.Unchecked(answers, now())
+		return do != ""
 	})
+}
+
+// subjectsOf are those of the clusters that have checks. Runs count from when the last of all
+// clusters became what its file says; of one where that is not known, none does.
+func subjectsOf(clusters []lower) (subjects []checks.Subject) {
+	for _, o := range clusters {
+		if len(o.Spec.Upgrade.Checks) > 0 && o.Spec.State == schema.StateRunning {
+			subjects = append(subjects, checks.Subject{Key: o.Key(), Spec: o.Spec})
+		}
+	}
+	if len(subjects) == 0 {
+		return nil
+	}
+	var last time.Time
+	noted := map[string]bool{}
+	for _, o := range clusters {
+		at, known := o.done()
+		last, noted[o.Key()] = latest(last, at), known
+	}
+	for i, s := range subjects {
+		if noted[s.Key] {
+			subjects[i].Done = last
+		}
+	}
+	return subjects
 }
 
 // leftToDo is why a cluster is not what Git says, "" when it is. One that is only

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler"
@@ -203,6 +205,70 @@ func TestWhereNoCheckIsAsked(t *testing.T) {
 		}
 		if n := app.asked.Load(); n != 0 {
 			t.Errorf("asked %d times", n)
+		}
+	})
+}
+
+// 603: a higher wave begins when a run of a CronJob has succeeded that began after the lower wave was
+// done. quorate reads it while the wave waits for it alone, and never writes one.
+func TestAWaveWaitsForARunOfACronJob(t *testing.T) {
+	inFleet(t, []string{"canary"}, func(f *fleet) {
+		f.Reconfigure(func(o *reconciler.Options) { o.CheckHosts = []string{} })
+		orders := reconciler.WishOf("orders", clustertest.SetVersion("3.6.16"), wave(1))
+		canary := reconciler.WishOf("canary", clustertest.SetVersion("3.6.16"), func(c *schema.EtcdCluster) {
+			c.Spec.Upgrade.Checks = []schema.UpgradeCheck{{Name: "smoke", CronJob: &schema.CronJobCheck{Name: "smoke-test"}}}
+		})
+		cron, err := f.API.BatchV1().CronJobs("shop").Create(f.Context(), &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "smoke-test"}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := func(name string) *batchv1.Job {
+			job, err := f.API.BatchV1().Jobs("shop").Create(f.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+				Name: name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cron, batchv1.SchemeGroupVersion.WithKind("CronJob"))},
+			}}, metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return job
+		}
+		end := func(job *batchv1.Job, how batchv1.JobConditionType) {
+			job.Status.Conditions = []batchv1.JobCondition{{Type: how, Status: corev1.ConditionTrue}}
+			if _, err := f.API.BatchV1().Jobs("shop").UpdateStatus(f.Context(), job, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Second)
+		}
+		end(run("before"), batchv1.JobComplete)
+		f.R.SetDesired([]desired.Cluster{orders, canary})
+		f.API.ClearActions()
+		f.untilDone(canary)
+		held := func(when, want string) {
+			t.Helper()
+			if h := f.holdOf(orders); (want == "") != (h == nil) || h != nil && !strings.Contains(h.Message, "not yet: shop/canary (check smoke: "+want) {
+				t.Fatalf("%s: held by %v, want %s", when, h, want)
+			}
+		}
+		if asked := f.API.Requests(); slices.Contains(asked, "get cronjobs smoke-test") {
+			t.Errorf("asked before anything waited for it alone: %v", asked)
+		}
+		held("none since", "no run of CronJob smoke-test has begun after 2")
+		time.Sleep(time.Second) // a run of the very second may have begun before
+		first := run("first")
+		time.Sleep(20 * time.Second)
+		held("one is under way", "Job first of CronJob smoke-test, created at ")
+		end(first, batchv1.JobFailed)
+		held("one failed", "Job first of CronJob smoke-test failed, since ")
+		second := run("second")
+		end(second, batchv1.JobComplete)
+		held("one succeeded", "")
+		for _, r := range f.API.Writes() {
+			if strings.Contains(r, "jobs") && r != "create jobs first" && r != "update jobs first" && r != "create jobs second" && r != "update jobs second" {
+				t.Errorf("quorate writes: %s", r)
+			}
+		}
+		f.untilDone(orders)
+		if begun := f.rolls(); len(begun) != 2 || begun[1] != "shop/orders" {
+			t.Errorf("begun %v", begun)
 		}
 	})
 }

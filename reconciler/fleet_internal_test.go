@@ -6,6 +6,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
@@ -180,11 +182,64 @@ func TestWhichClustersAreChecked(t *testing.T) {
 	is := func(s schema.State) func(*schema.EtcdCluster) {
 		return func(c *schema.EtcdCluster) { c.Spec.State = s }
 	}
-	asked := askBelow(t.Context(), nil, []desired.Cluster{
-		WishOf("without"), WishOf("running", checked), WishOf("asleep", checked, is(schema.StateHibernated)), WishOf("deleted", checked, is(schema.StateDeleted)),
-		WishOf("observed", checked, func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve }),
+	asked := askBelow(t.Context(), nil, []lower{
+		{Cluster: WishOf("without")}, {Cluster: WishOf("running", checked)},
+		{Cluster: WishOf("asleep", checked, is(schema.StateHibernated))}, {Cluster: WishOf("deleted", checked, is(schema.StateDeleted))},
+		{Cluster: WishOf("observed", checked, func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve })},
 	}, time.Now)
 	if len(asked) != 2 || asked[0].Cluster != "shop/running" || asked[1].Cluster != "shop/observed" {
 		t.Errorf("asked %+v", asked)
+	}
+}
+
+// 603: runs count from when a cluster was noted to be what its file says, or its StatefulSet last told
+// something new, whichever is later; and from the last of all clusters of lower waves.
+func TestSinceWhenLowerWavesAreDone(t *testing.T) {
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	checked := func(c *schema.EtcdCluster) {
+		c.Spec.Upgrade.Checks = []schema.UpgradeCheck{{Name: "smoke", CronJob: &schema.CronJobCheck{Name: "smoke-test"}}}
+	}
+	wish := WishOf("canary", checked)
+	noted := func(hash string, at time.Time) *corev1.ConfigMap {
+		r := recordtest.Formed()
+		r.Applied = &record.Applied{SpecHash: hash, At: at}
+		return recordtest.Stored(r)
+	}
+	told := func(subresource string, at time.Time) *appsv1.StatefulSet {
+		return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Subresource: subresource, Time: &metav1.Time{Time: at}}}}}
+	}
+	hash := schema.SpecHash(wish.Spec)
+	never := recordtest.Formed()
+	never.Applied = nil
+	damaged := noted(hash, noon)
+	damaged.Data[naming.KeyRecord] = "{"
+	for name, c := range map[string]struct {
+		standing observe.Standing
+		at       time.Time
+		known    bool
+	}{
+		"noted last":              {observe.Standing{Record: noted(hash, noon), Set: told("status", noon.Add(-time.Minute))}, noon, true},
+		"restarted since":         {observe.Standing{Record: noted(hash, noon), Set: told("status", noon.Add(time.Minute))}, noon.Add(time.Minute), true},
+		"of another file":         {observe.Standing{Record: noted("other", noon.Add(time.Hour)), Set: told("status", noon)}, noon, false},
+		"by an older quorate":     {observe.Standing{Record: noted(hash, time.Time{}), Set: told("status", noon)}, noon, false},
+		"never noted":             {observe.Standing{Record: recordtest.Stored(never), Set: told("status", noon)}, noon, false},
+		"a damaged record":        {observe.Standing{Record: damaged, Set: told("status", noon)}, noon, false},
+		"no record":               {observe.Standing{Set: told("status", noon)}, noon, false},
+		"no StatefulSet":          {observe.Standing{Record: noted(hash, noon)}, noon, false},
+		"a status of unknown age": {observe.Standing{Record: noted(hash, noon), Set: told("", noon.Add(time.Hour))}, noon, false},
+	} {
+		canary := lower{wish, c.standing}
+		if at, known := canary.done(); !at.Equal(c.at) || known != c.known {
+			t.Errorf("%s: %s, known %v", name, at, known)
+		}
+		other := func(at time.Time) lower { return lower{WishOf("other"), observe.Standing{Set: told("status", at)}} }
+		for later, want := range map[time.Duration]time.Time{time.Hour: noon.Add(time.Hour), -time.Hour: c.at} {
+			if !c.known {
+				want = time.Time{}
+			}
+			if all := subjectsOf([]lower{canary, other(noon.Add(later))}); len(all) != 1 || all[0].Key != "shop/canary" || !all[0].Done.Equal(want) {
+				t.Errorf("%s, and another %s later: %+v", name, later, all)
+			}
+		}
 	}
 }

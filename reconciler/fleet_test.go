@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -156,6 +157,11 @@ func (f *fleet) roll(set *appsv1.StatefulSet) {
 		set.Status.CurrentRevision = set.Status.UpdateRevision
 	}
 	if !equality.Semantic.DeepEqual(before, &set.Status) {
+		told := metav1.ManagedFieldsEntry{
+			Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", APIVersion: "apps/v1", Time: new(metav1.Now()),
+			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:readyReplicas":{}}}`)},
+		}
+		set.ManagedFields = append(slices.DeleteFunc(set.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" }), told)
 		f.Put(reconcilertest.SetsResource(), set)
 	}
 }

@@ -58,8 +58,8 @@ type Options struct {
 	// MaxDisrupted is how many clusters may be disrupted at once. Default 1.
 	MaxDisrupted int
 	// CheckHosts are the only hosts and ports that checks of spec.upgrade.checks may ask, see
-	// schema.CheckHost. Default nil, for plans only: no check is asked, and what one keeps
-	// waiting waits.
+	// schema.CheckHost. Default nil, for plans only: no check is asked, not of a CronJob either,
+	// and what one keeps waiting waits.
 	CheckHosts []string
 	// MaxBackups is how many backups of each kind are taken at once, of whatever clusters:
 	// those that Git asks for, those before rollouts, and those before repairs. Default 2.
@@ -94,6 +94,8 @@ type Options struct {
 	Shards Shards
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
+	// ServerNow is the clock of the API server, to a second or so. Default Now.
+	ServerNow func() time.Time
 }
 
 // The defaults of how many clusters are looked at, and how often.
@@ -130,6 +132,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.ServerNow == nil {
+		o.ServerNow = o.Now
 	}
 	return o
 }
@@ -191,7 +196,7 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, copied *copies.Cache,
 		mirror: &statuses.Mirror{Kube: kube, Namespaces: o.Namespaces, By: statuses.ByOf(o.Owner)},
 	}
 	if o.CheckHosts != nil {
-		r.checks = checks.New(o.CheckHosts, o.Now)
+		r.checks = checks.New(o.CheckHosts, kube, o.Now)
 	}
 	fights := &drift.Fights{}
 	slots := slots.New(o.MaxBackups, o.BackupBandwidth)
@@ -204,7 +209,7 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, copied *copies.Cache,
 	}
 	r.Executor = &execute.Executor{
 		Kube: kube, Records: record.Store{Kube: kube}, Stores: all, Slots: slots, Jobs: running, Members: members, Fights: fights,
-		Lease: o.held, Now: o.Now, Options: execute.Options{GuardImage: o.Render.GuardImage, ClusterDomain: o.Render.ClusterDomain, BackupURL: o.BackupURL},
+		Lease: o.held, Now: o.Now, ServerNow: o.ServerNow, Options: execute.Options{GuardImage: o.Render.GuardImage, ClusterDomain: o.Render.ClusterDomain, BackupURL: o.BackupURL},
 	}
 	r.Reporter = &report.Reporter{Metrics: metrics, Log: log, Events: events, Subject: cache.Subject, Fights: fights, Now: o.Now}
 	r.Scheduler = scheduler.New(scheduler.Parts{

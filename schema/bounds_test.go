@@ -81,10 +81,11 @@ func TestChecksOfOtherHostsAreHeld(t *testing.T) {
 		more  string
 		want  string
 	}{
-		"none are allowed":      {[]string{}, check("https://orders.example.com/"), "--check-hosts names none"},
-		"nobody knows which":    {nil, check("https://orders.example.com/"), ""},
-		"a query":               {hosts, query, "spec.upgrade.checks[0].prometheus.url: quorate may not ask orders.example.com:80"},
-		"no check needs a host": {[]string{}, "", ""},
+		"none are allowed":                {[]string{}, check("https://orders.example.com/"), "--check-hosts names none"},
+		"nobody knows which":              {nil, check("https://orders.example.com/"), ""},
+		"a query":                         {hosts, query, "spec.upgrade.checks[0].prometheus.url: quorate may not ask orders.example.com:80"},
+		"no check needs a host":           {[]string{}, "", ""},
+		"603: nor does that of a CronJob": {[]string{}, "  upgrade: {checks: [{name: a, cronJob: {name: smoke-test}}]}\n", ""},
 	} {
 		parser := schema.Parser{Bounds: schema.Bounds{CheckHosts: c.hosts}}
 		if set := parser.Parse(document(c.more)); (len(set.Held) == 1) != (c.want != "") || !strings.Contains(fmt.Sprint(set.Problems), c.want) {

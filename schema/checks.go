@@ -13,11 +13,12 @@ import (
 	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // UpgradeCheck is a question that quorate asks about a cluster that has become what its file
 // says. While the answer is not the one that is wanted, or there is none, clusters of higher
-// waves wait. It has either http or prometheus.
+// waves wait. It has one of http, prometheus and cronJob.
 type UpgradeCheck struct {
 	// Name of the check, such as smoke: the clusters that wait tell it.
 	Name string `json:"name" jsonschema:"form=label"`
@@ -25,6 +26,8 @@ type UpgradeCheck struct {
 	HTTP *HTTPCheck `json:"http,omitempty"`
 	// Prometheus holds when a query is true.
 	Prometheus *PrometheusCheck `json:"prometheus,omitempty"`
+	// CronJob holds when its newest run has succeeded.
+	CronJob *CronJobCheck `json:"cronJob,omitempty"`
 	// Timeout is how long one answer may take, 1s to 30s. Default 5s.
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 	// For is how long every answer must have been the one that is wanted, 0s to 1h. Default
@@ -53,11 +56,20 @@ type PrometheusCheck struct {
 	Query string `json:"query" jsonschema:"maxLength=4096"`
 }
 
+// CronJobCheck holds when the newest run of a CronJob that has ended has succeeded. A run counts
+// if it began after the last change of the clusters of all lower waves. quorate starts none: the
+// schedule does, or kubectl create job --from=cronjob/NAME.
+type CronJobCheck struct {
+	// Name of the CronJob, in the namespace of the cluster, at most 52 characters.
+	Name string `json:"name" jsonschema:"form=subdomain,maxLength=52"`
+}
+
 // Limits of checks.
 const (
 	maxChecks       = 8
 	maxCheckURL     = 2048
 	maxQuery        = 4096
+	maxCronJob      = 52 // of Kubernetes
 	minCheckTimeout = time.Second
 	maxCheckTimeout = 30 * time.Second
 	// maxCheckFor is no longer than a wait of other clusters is before a person should look.
@@ -70,7 +82,7 @@ const (
 	DefaultCheckStatus  = 200
 )
 
-// Target is the URL that the check asks.
+// Target is the URL that the check asks, "" where it asks the API server.
 func (c UpgradeCheck) Target() string {
 	switch {
 	case c.HTTP != nil:
@@ -87,6 +99,16 @@ func (c UpgradeCheck) targetField() string {
 		return "prometheus.url"
 	}
 	return "http.url"
+}
+
+// kinds is how many things the check asks.
+func (c UpgradeCheck) kinds() (n int) {
+	for _, asks := range []bool{c.HTTP != nil, c.Prometheus != nil, c.CronJob != nil} {
+		if asks {
+			n++
+		}
+	}
+	return n
 }
 
 // Stable is how long the check must hold.
@@ -114,11 +136,11 @@ func (v *validator) checks(checks []UpgradeCheck) {
 		if slices.ContainsFunc(checks[:i], func(o UpgradeCheck) bool { return o.Name == c.Name }) {
 			v.fail(field+".name", "%s is listed twice: keep one of them, or give it another name", clip(c.Name))
 		}
-		if (c.HTTP == nil) == (c.Prometheus == nil) {
-			v.fail(field, "must have either http or prometheus")
+		if c.kinds() != 1 {
+			v.fail(field, "must have one of http, prometheus and cronJob")
 			continue
 		}
-		if problem := checkURLProblem(c); problem != "" {
+		if problem := checkURLProblem(c); c.CronJob == nil && problem != "" {
 			v.fail(field+"."+c.targetField(), "%s", problem)
 		}
 		if c.HTTP != nil && c.HTTP.Status != 0 && (c.HTTP.Status < 200 || c.HTTP.Status > 599) {
@@ -126,6 +148,9 @@ func (v *validator) checks(checks []UpgradeCheck) {
 		}
 		if c.Prometheus != nil && (strings.TrimSpace(c.Prometheus.Query) == "" || len(c.Prometheus.Query) > maxQuery) {
 			v.fail(field+".prometheus.query", "must have 1 to %d characters of PromQL, such as min(up{job=\"orders\"})", maxQuery)
+		}
+		if c.CronJob != nil && (len(c.CronJob.Name) > maxCronJob || len(validation.IsDNS1123Subdomain(c.CronJob.Name)) > 0) {
+			v.fail(field+".cronJob.name", "%s is not the name of a CronJob: write lower-case letters, digits, dashes and dots, at most %d", clip(c.CronJob.Name), maxCronJob)
 		}
 		if c.Timeout != nil && (c.Timeout.Duration < minCheckTimeout || c.Timeout.Duration > maxCheckTimeout) {
 			v.fail(field+".timeout", "is %s and must be 1s to 30s", c.Timeout.Duration)
@@ -200,8 +225,8 @@ func (g *gathering) confineChecks(hosts []string) {
 		}
 		for j, c := range checks {
 			u, err := url.Parse(c.Target())
-			if err != nil {
-				continue // validated before
+			if err != nil || c.CronJob != nil {
+				continue // validated before, or it asks no host
 			}
 			host, err := CheckHost(u.Scheme, u.Host)
 			if err == nil && slices.Contains(hosts, host) {

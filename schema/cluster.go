@@ -263,7 +263,7 @@ type UpgradeSpec struct {
 	// Checks are questions about this cluster, at most 8, that are asked when it is what its
 	// file says, and healthy: a higher wave begins when all of them hold. One that cannot be
 	// asked does not hold. They are asked only while a cluster of a higher wave waits, and
-	// each host must be among quorate's --check-hosts. Default: none.
+	// the host of each URL must be among quorate's --check-hosts. Default: none.
 	Checks []UpgradeCheck `json:"checks,omitempty" jsonschema:"maxItems=8"`
 }
 

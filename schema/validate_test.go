@@ -87,6 +87,7 @@ func TestValidate(t *testing.T) {
 		c.HTTP.Status = status
 		return c
 	}
+	runs := func(name string) UpgradeCheck { return UpgradeCheck{Name: "a", CronJob: &CronJobCheck{Name: name}} }
 	const badURL = "spec.upgrade.checks[0].http.url: is not a URL that can be asked"
 	takeOver := func(owner string) func(*EtcdCluster) { return func(c *EtcdCluster) { c.Spec.TakeOver = owner } }
 	template := func(u string) func(*EtcdCluster) {
@@ -221,8 +222,14 @@ func TestValidate(t *testing.T) {
 		{"577 no status", checks(answers(600)), "spec.upgrade.checks[0].http.status: is 600 and must be 200 to 599"},
 		{"577 status of no answer", checks(answers(199)), "spec.upgrade.checks[0].http.status"},
 		{"577 a check without a name", checks(UpgradeCheck{HTTP: &HTTPCheck{URL: "http://a"}}), "spec.upgrade.checks[0].name: is missing"},
-		{"577 a check of nothing", checks(UpgradeCheck{Name: "a"}), "spec.upgrade.checks[0]: must have either http or prometheus"},
-		{"577 a check of two things", checks(UpgradeCheck{Name: "a", HTTP: &HTTPCheck{URL: "http://a"}, Prometheus: &PrometheusCheck{URL: "http://a", Query: "up"}}), "must have either http or prometheus"},
+		{"577 a check of nothing", checks(UpgradeCheck{Name: "a"}), "spec.upgrade.checks[0]: must have one of http, prometheus and cronJob"},
+		{"577 a check of two things", checks(UpgradeCheck{Name: "a", HTTP: &HTTPCheck{URL: "http://a"}, Prometheus: &PrometheusCheck{URL: "http://a", Query: "up"}}), "must have one of http, prometheus and cronJob"},
+		{"603 a check of a CronJob and another thing", checks(UpgradeCheck{Name: "a", HTTP: &HTTPCheck{URL: "http://a"}, CronJob: &CronJobCheck{Name: "smoke"}}), "must have one of http, prometheus and cronJob"},
+		{"603 a check of a CronJob", checks(runs("smoke-test.v2")), ""},
+		{"603 a long name", checks(runs(strings.Repeat("a", 52))), ""},
+		{"603 a longer name than Kubernetes takes", checks(runs(strings.Repeat("a", 53))), "spec.upgrade.checks[0].cronJob.name: "},
+		{"603 no name", checks(runs("")), "spec.upgrade.checks[0].cronJob.name: "},
+		{"603 a CronJob of another namespace", checks(runs("other/smoke")), `spec.upgrade.checks[0].cronJob.name: "other/smoke" is not the name of a CronJob: write lower-case letters`},
 		{"577 the same name twice", checks(asks("http://a"), asks("http://b")), `spec.upgrade.checks[1].name: "a" is listed twice`},
 		{"577 too many checks", checks(nineChecks()...), "spec.upgrade.checks: has 9 checks and at most 8 are allowed"},
 		{"577 no URL", checks(asks("")), badURL},

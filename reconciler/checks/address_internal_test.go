@@ -42,7 +42,7 @@ func TestAddressesThatAreNeverDialled(t *testing.T) {
 
 // No proxy is asked, which could reach what quorate must not.
 func TestNoProxyIsUsed(t *testing.T) {
-	if transport, ok := New(nil, time.Now).client.Transport.(*http.Transport); !ok || transport.Proxy != nil {
+	if transport, ok := New(nil, nil, time.Now).client.Transport.(*http.Transport); !ok || transport.Proxy != nil {
 		t.Errorf("%+v", transport)
 	}
 }

@@ -1,5 +1,5 @@
 // Package checks asks the checks of spec.upgrade.checks: whether a URL answers, whether a query
-// of PromQL is true. It only reads, asks no host that it was not given, and what it cannot find out
+// of PromQL is true, whether the newest run of a CronJob has succeeded. It only reads, asks no host that it was not given, and what it cannot find out
 // does not hold. What follows from the answers is decided in package plan.
 //
 // A file of a tenant makes the daemon send a request from where the daemon is. So:
@@ -11,7 +11,8 @@
 //	redirects          never followed: a redirect is an answer
 //	what is sent       GET, no credentials, no cookies, no proxy
 //	what is told       the URL without its query, the status, and numbers: no byte of a body
-//	how long, how much Timeout of the check, 1 MiB; eight clusters at a time
+//	which CronJob      one of the namespace of the cluster; it is read, and never started
+//	how long, how much Timeout of the check, 1 MiB, 5000 Jobs; eight clusters at a time
 package checks
 
 import (
@@ -21,6 +22,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -39,6 +42,7 @@ const (
 // says since when a check holds: a process that has nothing of it begins to count anew.
 type Asker struct {
 	hosts  []string
+	kube   kubernetes.Interface
 	now    func() time.Time
 	client *http.Client
 
@@ -46,9 +50,10 @@ type Asker struct {
 	known map[string]*cluster
 }
 
-// New returns an Asker that asks these hosts and ports only, see schema.CheckHost.
-func New(hosts []string, now func() time.Time) *Asker {
-	a := &Asker{hosts: hosts, now: now, known: map[string]*cluster{}}
+// New returns an Asker that asks these hosts and ports only, see schema.CheckHost, and this API
+// server for CronJobs and their Jobs.
+func New(hosts []string, kube kubernetes.Interface, now func() time.Time) *Asker {
+	a := &Asker{hosts: hosts, kube: kube, now: now, known: map[string]*cluster{}}
 	a.client = &http.Client{
 		Transport: &http.Transport{
 			DialContext: a.dial, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10,
@@ -63,13 +68,13 @@ type cluster struct {
 	spec string
 
 	mu      sync.Mutex // held while it is asked: who comes meanwhile waits for the same answers
-	answers map[string]answer
+	answers map[string]last
 }
 
-// answer is what was answered last, and when.
-type answer struct {
+// last is what was answered last, and when; and Subject.Done of then.
+type last struct {
 	state.Check
-	at time.Time
+	at, done time.Time
 }
 
 // of returns what is remembered of a cluster.
@@ -80,7 +85,7 @@ func (a *Asker) of(key string, spec schema.ClusterSpec) *cluster {
 	if c := a.known[key]; c != nil && c.spec == hash {
 		return c
 	}
-	c := &cluster{spec: hash, answers: map[string]answer{}}
+	c := &cluster{spec: hash, answers: map[string]last{}}
 	a.known[key] = c
 	return c
 }
@@ -98,6 +103,9 @@ type Subject struct {
 	Key string
 	// Spec is the cluster's, with the checks.
 	Spec schema.ClusterSpec
+	// Done is when the clusters of lower waves were last changed, by the clock of the API server;
+	// zero where this is not known of the cluster itself. Runs of CronJobs count from then on.
+	Done time.Time
 }
 
 // Ask asks the checks of clusters, some at a time, until one is found of which enough says no.
@@ -125,23 +133,23 @@ func (a *Asker) ask(ctx context.Context, s Subject) []state.Check {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	checks := s.Spec.Upgrade.Checks
-	answers := make([]answer, len(checks))
+	answers := make([]last, len(checks))
 	var asked sync.WaitGroup
 	for i, check := range checks {
-		last, known := c.answers[check.Name]
-		if age := a.now().Sub(last.at); known && age >= 0 && age < fresh {
-			answers[i] = last
+		before, known := c.answers[check.Name]
+		if age := a.now().Sub(before.at); known && before.done.Equal(s.Done) && age >= 0 && age < fresh {
+			answers[i] = before
 			continue
 		}
 		asked.Go(func() {
-			next := answer{Check: state.Check{Cluster: s.Key, Name: check.Name, For: check.Stable()}}
 			begun := a.now()
-			next.Problem, next.Detail = a.get(ctx, check)
-			next.at = a.now()
+			got := a.get(ctx, s, check)
+			next := last{at: a.now(), done: s.Done}
+			next.Check = state.Check{Cluster: s.Key, Name: check.Name, For: check.Stable(), Problem: got.problem, Detail: got.detail, Do: got.do}
 			// An answer counts from when it was asked for, and on from the one before if it says the same.
 			next.Since = begun
-			if gap := begun.Sub(last.at); known && gap >= 0 && gap < lapse && (last.Problem == "") == (next.Problem == "") {
-				next.Since = last.Since
+			if gap := begun.Sub(before.at); known && gap >= 0 && gap < lapse && (before.Problem == "") == (next.Problem == "") {
+				next.Since = before.Since
 			}
 			answers[i] = next
 		})
@@ -165,17 +173,21 @@ func Unasked(clusters []Subject) []state.Check {
 	return all
 }
 
-// get asks one check. It returns why it does not hold, "" where it does, and what was measured.
-func (a *Asker) get(ctx context.Context, c schema.UpgradeCheck) (problem, detail string) {
+// get asks one check.
+func (a *Asker) get(ctx context.Context, s Subject, c schema.UpgradeCheck) (got answer) {
 	ctx, cancel := context.WithTimeout(ctx, c.Patience())
 	defer cancel()
 	switch {
 	case c.HTTP != nil:
-		return a.getHTTP(ctx, *c.HTTP, c.Patience())
+		got.problem, got.detail = a.getHTTP(ctx, *c.HTTP, c.Patience())
 	case c.Prometheus != nil:
-		return a.query(ctx, *c.Prometheus, c.Patience())
+		got.problem, got.detail = a.query(ctx, *c.Prometheus, c.Patience())
+	case c.CronJob != nil:
+		got = a.askCronJob(ctx, s, c.CronJob.Name, c.Patience())
+	default:
+		got.problem = "it asks nothing that this quorate knows"
 	}
-	return "it asks nothing that this quorate knows", ""
+	return got
 }
 
 // dial connects to a host that may be asked.

@@ -101,7 +101,7 @@ func untilNo(all []state.Check) bool {
 // ask asks one check once.
 func ask(t *testing.T, check schema.UpgradeCheck, hosts ...string) state.Check {
 	t.Helper()
-	all := checks.New(hosts, time.Now).Ask(t.Context(), []checks.Subject{subject("orders", check)}, untilNo)
+	all := checks.New(hosts, nil, time.Now).Ask(t.Context(), []checks.Subject{subject("orders", check)}, untilNo)
 	if len(all) != 1 || all[0].Name != check.Name || all[0].Cluster != "shop/orders" || all[0].Since.IsZero() {
 		t.Fatalf("answers %+v", all)
 	}
@@ -240,7 +240,7 @@ func TestNoOtherHostIsAsked(t *testing.T) {
 func TestOneAnswerIsForAllThatWait(t *testing.T) {
 	s := serve(t, func(http.ResponseWriter, *http.Request) {})
 	c := newClock()
-	a := checks.New([]string{s.host(t)}, c.now)
+	a := checks.New([]string{s.host(t)}, nil, c.now)
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
@@ -273,7 +273,7 @@ func TestSinceWhenACheckHolds(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) })
 	c := newClock()
 	begun := c.now()
-	a := checks.New([]string{s.host(t)}, c.now)
+	a := checks.New([]string{s.host(t)}, nil, c.now)
 	check := httpCheck(s.URL)
 	check.For = &metav1.Duration{Duration: time.Minute}
 	subject := subject("orders", check)
@@ -317,7 +317,7 @@ func TestNoMoreIsAskedThanNeeded(t *testing.T) {
 		some = append(some, subject(fmt.Sprintf("c%d", i), httpCheck(fmt.Sprintf("%s/c%d", s.URL, i))))
 	}
 	c := newClock()
-	a := checks.New([]string{s.host(t)}, c.now)
+	a := checks.New([]string{s.host(t)}, nil, c.now)
 	if got := a.Ask(t.Context(), some, untilNo); len(got) != 8 || got[3].Problem == "" || got[3].Cluster != "shop/c3" || got[4].Problem != "" || s.asked.Load() != 8 {
 		t.Errorf("%d asked: %+v", s.asked.Load(), got)
 	}
@@ -344,7 +344,7 @@ func TestAskingEndsWithItsContext(t *testing.T) {
 	cancel()
 	check := httpCheck(s.URL)
 	check.Timeout = &metav1.Duration{Duration: time.Hour}
-	if got := checks.New([]string{s.host(t)}, time.Now).Ask(ctx, []checks.Subject{subject("orders", check)}, untilNo); len(got) != 1 || got[0].Problem == "" {
+	if got := checks.New([]string{s.host(t)}, nil, time.Now).Ask(ctx, []checks.Subject{subject("orders", check)}, untilNo); len(got) != 1 || got[0].Problem == "" {
 		t.Errorf("%+v", got)
 	}
 }

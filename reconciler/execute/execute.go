@@ -147,7 +147,7 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 		return e.note(ctx, v, func(rec *record.Record) { rec.NoteTimes(a, e.Now()) })
 	case action.RecordApplied:
 		return e.note(ctx, v, func(rec *record.Record) {
-			record.Apply(a, v.Cluster.Accepted)(rec)
+			record.Apply(a, v.Cluster.Accepted, e.ServerNow())(rec)
 			rec.NoteFloors(v.Observed.Round(), e.Now())
 		})
 	}

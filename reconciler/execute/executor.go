@@ -23,9 +23,11 @@ type Executor struct {
 	// Fights is told what the API server makes of what is applied.
 	Fights *drift.Fights
 	// Lease returns an error unless something of the cluster, by namespace/name, may be changed.
-	Lease   func(cluster string) error
-	Now     func() time.Time
-	Options Options
+	Lease func(cluster string) error
+	Now   func() time.Time
+	// ServerNow is the clock of the API server, for what is compared with the times that it notes.
+	ServerNow func() time.Time
+	Options   Options
 }
 
 // Options are the daemon's settings.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -31,7 +32,7 @@ func Count(list []string, text string) int {
 func TestAppliedReleaseHasReadTheLogs(t *testing.T) {
 	for version, want := range map[string]map[string]string{"3.7.3": {"orders-0": "a0"}, "3.6.16": nil} {
 		r := record.Record{Members: map[string]string{"orders-0": "a0"}}
-		record.Apply(action.RecordApplied{Version: version}, schema.Acceptance{})(&r)
+		record.Apply(action.RecordApplied{Version: version}, schema.Acceptance{}, time.Time{})(&r)
 		if !maps.Equal(r.Flushed, want) {
 			t.Errorf("after %s: %v", version, r.Flushed)
 		}

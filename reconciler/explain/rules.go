@@ -284,6 +284,7 @@ func rules() []Entry {
 			Do: []string{
 				"Check the clusters that the message names: one that is stopped keeps the others waiting.",
 				"Ask what the check asks yourself, from a pod of quorate's namespace: what cannot be reached, answers late or has no result does not hold. A host that --check-hosts does not name is never asked.",
+				"For a check of a CronJob, start a run with `kubectl create job --from=cronjob/NAME NAME-now`: only one that began after the last change of the lower waves counts, and the newest that has ended decides.",
 				"If the check itself is wrong, change it or take it out of spec.upgrade.checks of the cluster that the message names; nothing of that cluster restarts for it.",
 				"Raise --max-disrupted, or change the waves, if you mean to; or set spec.mode of that cluster to Observe, and no other cluster waits for it.",
 				"A broken cluster that quorate leaves alone no longer counts after an hour. A lower wave is never skipped.",

@@ -26,7 +26,7 @@ import (
 func fleet(s *situation.Situation) verdict.Verdict {
 	f := s.Observed.Fleet
 	disrupted := waves.Disrupted(s)
-	unchecked, measured, settles := waves.Unchecked(f.Checks, s.Now)
+	unchecked, measured, do := waves.Unchecked(f.Checks, s.Now)
 	switch {
 	case !s.BeginsDisruption():
 		return verdict.Pass()
@@ -35,8 +35,8 @@ func fleet(s *situation.Situation) verdict.Verdict {
 			"find out what keeps it: its own status says; to go on without it, set its spec.mode to Observe, or take it out of the lower waves (spec.upgrade.wave)")
 	case len(unchecked) > 0:
 		v := awaitOthers(s, fmt.Sprintf("wave %d begins when every lower wave is done; not yet: %s", s.Desired.Spec.Upgrade.Wave, state.Neighbours(unchecked)), unchecked, "").About(situation.Remark{Detail: measured})
-		if !settles {
-			v.Hold.Do = "look at what the check asks, and why it does not answer as it should; to go on without it, take it out of spec.upgrade.checks of that cluster"
+		if do != "" {
+			v.Hold.Do = do + "; to go on without it, take it out of spec.upgrade.checks of that cluster"
 		}
 		return v
 	case f.Limit > 0 && len(disrupted) >= f.Limit:

@@ -42,6 +42,7 @@ func TestFleet(t *testing.T) {
 	fails := state.Check{Cluster: "db/test", Name: "smoke", Problem: "HTTP 503 from https://test.example.com/healthz", Since: ago(time.Minute)}
 	measured := state.Check{Cluster: "db/test", Name: "errors", Problem: "the query of http://prometheus.example.com is not 1", Detail: "one of 2 values is 0.5", Since: ago(time.Hour)}
 	young := state.Check{Cluster: "db/test", Name: "bake", For: 10 * time.Minute, Since: ago(10*time.Minute - 1)}
+	runless := state.Check{Cluster: "db/test", Name: "orders", Problem: "no run has begun", Do: "start one", Since: ago(time.Minute)}
 	unasked := state.Check{Cluster: "db/test", Name: "smoke"}
 	const notYet = "wave 2 begins when every lower wave is done; not yet: db/test (check "
 	checkRule(t, fleet, []ruleCase{
@@ -50,6 +51,8 @@ func TestFleet(t *testing.T) {
 		{name: "577: for so long that a person should look", change: with(upgrade, checked(measured)), want: "Unhealthy: " + notYet + "errors: the query of http://prometheus.example.com is not 1, since 2026-03-01T11:00:00Z) (errors: one of 2 values is 0.5); look at what the check asks"},
 		{name: "577: several do not", change: with(upgrade, checked(fails, measured, fails, fails)), want: "11:59:00Z) and 1 more"},
 		{name: "577: what was measured of three is told", change: with(upgrade, checked(measured, measured, measured, measured)), want: "and 1 more (errors: one of 2 values is 0.5; errors: one of 2 values is 0.5; errors: one of 2 values is 0.5); look"},
+		{name: "603: a check says what a person can do", change: with(upgrade, checked(good, runless, fails)), want: notYet + "orders: no run has begun, since 2026-03-01T11:59:00Z), db/test (check smoke: HTTP 503 from https://test.example.com/healthz, since 2026-03-01T11:59:00Z); start one; to go on without it, take it out of spec.upgrade.checks", lacks: "look at"},
+		{name: "603: what is to be done about the first is told", change: with(upgrade, checked(fails, runless)), want: "); look at what the check asks, and why it does not answer as it should; to go on", lacks: "start one"},
 		{name: "577: it has not held for long enough", change: with(upgrade, checked(good, young)), want: "Waiting: " + notYet + "bake holds since 2026-03-01T11:50:00Z, and must for 10m0s)", lacks: "look at"},
 		{name: "577: and has then", change: with(upgrade, checked(with10m(young)))},
 		{name: "577: one that fails is told before one that settles", change: with(upgrade, checked(young, fails)), want: notYet + "smoke: HTTP 503", lacks: "bake"},

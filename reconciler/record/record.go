@@ -192,6 +192,8 @@ type Applied struct {
 	// people; an older quorate does not note the latter.
 	Commit   string            `json:"commit"`
 	Accepted schema.Acceptance `json:"accepted,omitzero"`
+	// At is when it was noted, by the clock of the API server; zero where an older quorate has.
+	At time.Time `json:"at,omitzero"`
 }
 
 // New is the record of a cluster that has not formed yet.

@@ -30,6 +30,9 @@ type Check struct {
 	Problem string
 	// Detail is what was measured beside it, which may differ each time.
 	Detail string
+	// Do is what a person can do where it does not hold, if that is more than to look at what it
+	// asks.
+	Do string
 	// Since is since when every answer has been to hold, or not to hold, as far as this process
 	// has asked; zero where it has not been asked.
 	Since time.Time

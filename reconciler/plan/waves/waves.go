@@ -3,6 +3,7 @@
 package waves
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,9 +32,10 @@ func Disrupted(s *situation.Situation) []state.Neighbour {
 }
 
 // Unchecked are the clusters of lower waves that are what their files say, and have a check that
-// does not hold, with what was measured. Where each holds, they are those of which one has not held
-// for as long as it must, which time alone brings about: then settles is true.
-func Unchecked(checks []state.Check, now time.Time) (others []state.Neighbour, detail string, settles bool) {
+// does not hold, with what was measured, and what a person can do about the first. Where each holds,
+// they are those of which one has not held for as long as it must: time alone brings that about, and
+// do is "".
+func Unchecked(checks []state.Check, now time.Time) (others []state.Neighbour, detail, do string) {
 	var young []state.Neighbour
 	var measured []string
 	for _, c := range checks {
@@ -51,12 +53,13 @@ func Unchecked(checks []state.Check, now time.Time) (others []state.Neighbour, d
 			continue
 		}
 		others = append(others, n)
+		do = cmp.Or(do, c.Do, "look at what the check asks, and why it does not answer as it should")
 		if c.Detail != "" {
 			measured = append(measured, c.Name+": "+c.Detail)
 		}
 	}
 	if len(others) == 0 {
-		return young, "", true
+		return young, "", ""
 	}
-	return others, strings.Join(measured[:min(len(measured), 3)], "; "), false
+	return others, strings.Join(measured[:min(len(measured), 3)], "; "), do
 }

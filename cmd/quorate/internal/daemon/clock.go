@@ -33,6 +33,9 @@ func (c *ServerClock) Ahead() time.Duration { return time.Duration(c.ahead.Load(
 // Now is the time that waits count from.
 func (c *ServerClock) Now() time.Time { return clock.Counted(time.Now(), c.Ahead()) }
 
+// ServerNow is the time of the API server.
+func (c *ServerClock) ServerNow() time.Time { return time.Now().Add(-c.Ahead()) }
+
 // roundTripper is a function that sends requests.
 type roundTripper func(*http.Request) (*http.Response, error)
 

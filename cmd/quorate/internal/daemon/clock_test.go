@@ -44,6 +44,9 @@ func TestTheClocksAreCompared(t *testing.T) {
 		if back := time.Until(c.Now()); (back < -50*time.Minute) != want.counted {
 			t.Errorf("%s behind: waits count from %s", want.behind, back)
 		}
+		if off := time.Until(c.ServerNow()) + want.behind; off.Abs() > time.Minute {
+			t.Errorf("%s behind: its time is off by %s", want.behind, off)
+		}
 		if told := gauge(t, registry, "quorate_clock_skew_seconds"); told != c.Ahead().Seconds() {
 			t.Errorf("%s behind: the metric says %v", want.behind, told)
 		}

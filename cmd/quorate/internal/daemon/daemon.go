@@ -108,7 +108,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	}
 	c.Options.Owner.Source = c.Follow.Repository.Source()
 	options := c.Options
-	options.Lease, options.Now = claim.held, c.Clock.Now
+	options.Lease, options.Now, options.ServerNow = claim.held, c.Clock.Now, c.Clock.ServerNow
 	if c.Lease.divided() {
 		options.Lease, options.Shards = parts.together.held, parts
 	}

@@ -42,10 +42,7 @@ func rules() map[string][]*draft {
 			Then: has("secrets"),
 			Else: without("secrets"),
 		}},
-		"UpgradeCheck": {{
-			If: has("http"), Then: without("prometheus"),
-			Else: &draft{Required: []string{"prometheus"}, ErrorMessage: "Write http or prometheus."},
-		}},
+		"UpgradeCheck": {oneOf("Write one of http, prometheus and cronJob.", "http", "prometheus", "cronJob")},
 		"NetworkSpec": {{
 			If: &draft{Properties: map[string]any{"ipFamilies": &draft{MinItems: &two}}, Required: []string{"ipFamilies"}},
 			Then: &draft{
@@ -67,15 +64,19 @@ func within(field, inner string, what *draft) *draft {
 	return &draft{Properties: map[string]any{field: &draft{Properties: map[string]any{inner: what}}}}
 }
 
-// exactlyOne of the fields must be there. A chain of conditions lets an editor
-// tell what to do, where oneOf would report that something matches twice.
+// exactlyOne of the fields that name a source must be there.
 func exactlyOne(fields ...string) *draft {
+	return oneOf("Write one of the fields that name the source.", fields...)
+}
+
+// oneOf the fields must be there, exactly; otherwise an editor says what to do. This is a chain of
+// conditions: the oneOf of JSON Schema would report that something matches twice.
+func oneOf(otherwise string, fields ...string) *draft {
 	first, rest := fields[0], fields[1:]
-	none := &draft{Required: []string{first}, ErrorMessage: "Write one of the fields that name the source."}
 	if len(rest) == 0 {
-		return none
+		return &draft{Required: []string{first}, ErrorMessage: otherwise}
 	}
-	return &draft{If: has(first), Then: without(rest...), Else: exactlyOne(rest...)}
+	return &draft{If: has(first), Then: without(rest...), Else: oneOf(otherwise, rest...)}
 }
 
 // without says that fields must not be there.
