@@ -6,11 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/quorate/quorate/test/lab"
 )
 
-// TestFleet upgrades two clusters with one commit: the lower wave first. Then a
-// second quorate follows the same files, and leaves alone what is not its own
+// TestFleet upgrades two clusters with one commit: the lower wave first, and the higher one when a
+// run of a CronJob has succeeded since, 603. Then a second quorate follows the same files, and leaves alone what is not its own
 // until a word in Git hands it over.
 func TestFleet(t *testing.T) {
 	takesLong(t)
@@ -20,7 +24,7 @@ func TestFleet(t *testing.T) {
 	files := func(version, more string) map[string]string {
 		return map[string]string{
 			"clusters/orders.yaml": w.text(spec{version: version, replicas: 1, more: "    wave: 1\n" + more}),
-			"clusters/canary.yaml": w.text(spec{name: "canary", version: version, replicas: 1}),
+			"clusters/canary.yaml": w.text(spec{name: "canary", version: version, replicas: 1, more: "    checks: [{name: smoke, cronJob: {name: smoke-test}}]\n"}),
 		}
 	}
 	w.commitFiles("Add a fleet", files("3.6.12", ""))
@@ -30,8 +34,15 @@ func TestFleet(t *testing.T) {
 		w.await(key, createLimit, lab.Idle(key, "3.6.12"))
 	}
 
+	cron := w.suspendedCronJob("smoke-test")
+	w.runOf(cron, "before")
+
 	w.commitFiles("Upgrade the fleet", files("3.6.16", ""))
 	from := w.mark
+	w.await("603: the higher wave to wait for a run", changeLimit, func(l lab.LogLine) bool {
+		return lab.Hold("check smoke: no run of CronJob smoke-test has begun after", "it is suspended", "create job --from=cronjob/smoke-test")(l) && l.Cluster == w.key()
+	})
+	w.runOf(cron, "since")
 	w.awaitDone(changeLimit)
 	var order []string
 	for _, l := range w.lines(from, lab.Done()) {
@@ -62,4 +73,29 @@ func TestFleet(t *testing.T) {
 		return lab.Hold("belongs to", "#other/2", "#default")(l) && l.Cluster == w.key()
 	})
 	w.expectVersion(1, "3.6.16")
+}
+
+// suspendedCronJob makes a CronJob that runs when it is told to, and succeeds.
+func (w *world) suspendedCronJob(name string) *batchv1.CronJob {
+	w.Helper()
+	pod := corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "test", Image: shared.image, Args: []string{"version"}}}}
+	cron, err := w.cluster.Client.BatchV1().CronJobs(w.namespace).Create(w.Context(), &batchv1.CronJob{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: batchv1.CronJobSpec{
+			Schedule: "@yearly", Suspend: new(true),
+			JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod}}},
+		},
+	}, metav1.CreateOptions{})
+	w.must(err)
+	return cron
+}
+
+// runOf starts a run of a CronJob as kubectl create job --from does.
+func (w *world) runOf(cron *batchv1.CronJob, name string) {
+	w.Helper()
+	owner := metav1.OwnerReference{APIVersion: "batch/v1", Kind: "CronJob", Name: cron.Name, UID: cron.UID, Controller: new(true)}
+	_, err := w.cluster.Client.BatchV1().Jobs(w.namespace).Create(w.Context(), &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: cron.Name + "-" + name, OwnerReferences: []metav1.OwnerReference{owner}}, Spec: cron.Spec.JobTemplate.Spec,
+	}, metav1.CreateOptions{})
+	w.must(err)
 }
