@@ -11,6 +11,8 @@ TOOLS := $(CACHE)/tools
 GOLANGCI := $(TOOLS)/golangci-lint-v2.15.0
 HELM3 := $(TOOLS)/helm-v3.22.0
 SANDBOX := $(BIN)/sandbox
+# The release of the sandbox's Kubernetes, such as 1.30; the newest if it is empty.
+export QUORATE_KUBERNETES := $(or $(KUBERNETES),$(QUORATE_KUBERNETES))
 # What the demo needs of the sandbox, built while it is compiled itself.
 DEMO_NEEDS := versitygw,etcd-v3.5.21,etcd-v3.5.35,etcd-v3.6.16
 # `make verify` vets, so that the tests need not.
@@ -52,7 +54,7 @@ test: unit release-check cluster ## Run the tests, and some end to end on a real
 release-check: ## Compare the catalogue of releases with real etcd binaries, 3.3 to 3.7
 	$(TEST) ./test/release -count=1 -timeout=30m
 
-e2e: cluster alertmanager $(if $(RUN),,gitea minio) ## Run all end-to-end tests; RUN='regexp' chooses some, NAMESPACED=1 gives quorate a RoleBinding in each namespace only
+e2e: cluster alertmanager $(if $(RUN),,gitea minio) ## Run all end-to-end tests; RUN='regexp' chooses some, KUBERNETES=1.30 the oldest release, NAMESPACED=1 gives quorate a RoleBinding in each namespace only
 	. test/env.sh && $(TEST) ./test/e2e -count=1 -timeout=90m -parallel=2 -v -run '$(RUN)' -args -long $(if $(NAMESPACED),-namespaced)
 
 gitea: $(SANDBOX) ## Test Git, webhooks, statuses and pull requests with a real Gitea; builds it the first time

@@ -243,3 +243,32 @@ func write(t *testing.T, file string, list []object) {
 		t.Fatal(err)
 	}
 }
+
+// The sandbox can be of both releases, whole: no part of Kubernetes is of another patch. The chart asks
+// for the oldest.
+func TestOldestAndNewestAreThoseOfTheSandbox(t *testing.T) {
+	const modules = "../sandbox/kubernetes"
+	for _, name := range []string{oldest, newest} {
+		kubernetes, version, _ := strings.Cut(name, "@")
+		text, err := os.ReadFile(filepath.Join(modules, version, "go.mod"))
+		if err != nil || !strings.Contains(string(text), kubernetes+" "+version+"\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if part := strings.Replace(version, "v1.", "v0.", 1); strings.Contains(line, " => k8s.io/") && !strings.HasSuffix(line, " "+part+"\n") {
+				t.Errorf("%s: want %s in %s", name, part, line)
+			}
+		}
+	}
+	if dirs, err := os.ReadDir(modules); err != nil || len(dirs) != 2 {
+		t.Errorf("the sandbox has %v, %v", dirs, err)
+	}
+	chart, err := os.ReadFile("../../deploy/helm/quorate/Chart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, version, _ := strings.Cut(oldest, "@v")
+	if want := fmt.Sprintf(`kubeVersion: ">=%s.0-0"`, version[:strings.LastIndex(version, ".")]); !strings.Contains(string(chart), want) {
+		t.Errorf("the chart has no %s", want)
+	}
+}

@@ -2,7 +2,7 @@
 # Gives the modules that the demo builds the versions of the product's go.mod, so that
 # Go compiles what they share, such as client-go, once and not once for each of them:
 # that is a third of all. With -check it only says what differs. The releases of etcd
-# are left as they were released.
+# and the oldest of Kubernetes are left as they were released.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -15,7 +15,7 @@ differing() {
 		$1 in version && version[$1] != $2 { print $1 "@" version[$1] }' ../../go.mod "$1/go.mod"
 }
 
-for module in kubernetes coredns provisioner s3; do
+for module in kubernetes/v1.36.3 coredns provisioner s3; do
 	mapfile -t versions < <(differing "$module")
 	[ ${#versions[@]} -gt 0 ] || continue
 	if [ "${1:-}" = -check ]; then

@@ -25,7 +25,7 @@ type artifact struct {
 	packages int
 	// core is what every sandbox runs; the rest is built when it is asked for.
 	core bool
-	// after is the directory of what compiles most packages of this one, too.
+	// after is the name of what compiles most packages of this one, too.
 	after string
 	// apart is what nothing in the sandbox runs, and takes long.
 	apart bool
@@ -46,17 +46,30 @@ func oldEtcdVersions() []string {
 // storeVersion is the etcd that the API server itself keeps its data in.
 const storeVersion = "v3.6.16"
 
-// kubernetesVersion is what the binaries say they are; clients parse it.
-const kubernetesVersion = "v1.36.3"
+// kubernetesVersions are the releases that the sandbox can be of: the newest, which it
+// is unless another is asked for, and the oldest that quorate supports. Each has a
+// module below kubernetes/.
+func kubernetesVersions() []string { return []string{"v1.36.3", "v1.30.14"} }
 
-// artifacts are all that can be built, what takes longest first. The modules of
-// kubernetes and of those after it have the same versions (align.sh), so that Go's
-// cache has what they share.
-func artifacts() []artifact {
+// kubernetesVersion finds a release by its version, or its minor; "" is the newest.
+func kubernetesVersion(name string) (string, error) {
+	for _, version := range kubernetesVersions() {
+		if name == "" || strings.HasPrefix(version+".", "v"+strings.TrimPrefix(name, "v")+".") {
+			return version, nil
+		}
+	}
+	return "", fmt.Errorf("QUORATE_KUBERNETES=%s: want one of %s", name, strings.Join(kubernetesVersions(), ", "))
+}
+
+// artifacts are all that can be built, what takes longest first. The modules of the
+// newest kubernetes and of those after it have the same versions (align.sh), so that
+// Go's cache has what they share.
+func (s *sandbox) artifacts() []artifact {
 	all := []artifact{
 		{
-			name: "kubernetes", dir: "kubernetes", pkg: ".", packages: 1900, core: true,
-			ldflags: "-X k8s.io/component-base/version.gitVersion=" + kubernetesVersion,
+			name: "kubernetes", dir: "kubernetes/" + s.kubernetes, pkg: ".", packages: 1900, core: true,
+			// Clients parse what the binaries say they are.
+			ldflags: "-X k8s.io/component-base/version.gitVersion=" + s.kubernetes,
 			links:   []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"},
 		},
 		{name: "gitea", dir: "gitea", pkg: ".", packages: 1500, apart: true},
@@ -89,20 +102,20 @@ func etcdPackage(version string) string {
 }
 
 // core is what every sandbox needs.
-func core() []artifact {
-	return slices.DeleteFunc(artifacts(), func(a artifact) bool { return !a.core })
+func (s *sandbox) core() []artifact {
+	return slices.DeleteFunc(s.artifacts(), func(a artifact) bool { return !a.core })
 }
 
 // allButApart is what all tests on a sandbox need.
-func allButApart() []artifact {
-	return slices.DeleteFunc(artifacts(), func(a artifact) bool { return a.apart })
+func (s *sandbox) allButApart() []artifact {
+	return slices.DeleteFunc(s.artifacts(), func(a artifact) bool { return a.apart })
 }
 
 // named are the artifacts of these binaries.
-func named(names []string) ([]artifact, error) {
+func (s *sandbox) named(names []string) ([]artifact, error) {
 	var all []artifact
 	for _, name := range names {
-		a, err := artifactNamed(name)
+		a, err := s.artifactNamed(name)
 		if err != nil {
 			return nil, err
 		}
@@ -130,11 +143,11 @@ func (s *sandbox) chainsBeside(one link, names []string) ([]chain, error) {
 	if len(names) == 0 {
 		return []chain{{one}}, nil
 	}
-	wanted, err := named(names)
+	wanted, err := s.named(names)
 	if err != nil {
 		return nil, err
 	}
-	chains, err := s.chains(append(wanted, core()...))
+	chains, err := s.chains(append(wanted, s.core()...))
 	if err != nil || len(chains) == 0 {
 		return []chain{{one}}, err
 	}
@@ -145,8 +158,8 @@ func (s *sandbox) chainsBeside(one link, names []string) ([]chain, error) {
 // chains are the builds that are necessary, in the order of artifacts.
 func (s *sandbox) chains(wanted []artifact) ([]chain, error) {
 	var chains []chain
-	at := map[string]int{} // the chain of a directory
-	for _, a := range artifacts() {
+	at := map[string]int{} // the chain of a name
+	for _, a := range s.artifacts() {
 		if !slices.ContainsFunc(wanted, func(w artifact) bool { return w.dir == a.dir }) {
 			continue
 		}
@@ -161,7 +174,7 @@ func (s *sandbox) chains(wanted []artifact) ([]chain, error) {
 		if !follows {
 			i, chains = len(chains), append(chains, nil)
 		}
-		at[a.dir] = i
+		at[a.name] = i
 		chains[i] = append(chains[i], s.toBuild(a, dir))
 	}
 	return chains, nil
@@ -237,9 +250,9 @@ func addFile(hash io.Writer, path string) error {
 }
 
 // execNames are the names that exec-path knows.
-func execNames() []string {
+func (s *sandbox) execNames() []string {
 	var names []string
-	for _, a := range artifacts() {
+	for _, a := range s.artifacts() {
 		if len(a.links) == 0 {
 			names = append(names, a.name)
 		}
@@ -250,7 +263,7 @@ func execNames() []string {
 
 // execPath returns the path of a built binary.
 func (s *sandbox) execPath(name string) (string, error) {
-	a, err := artifactNamed(name)
+	a, err := s.artifactNamed(name)
 	if err != nil {
 		return "", err
 	}
@@ -266,11 +279,11 @@ func (s *sandbox) execPath(name string) (string, error) {
 }
 
 // artifactNamed finds what a name is a binary of.
-func artifactNamed(name string) (artifact, error) {
-	for _, a := range artifacts() {
+func (s *sandbox) artifactNamed(name string) (artifact, error) {
+	for _, a := range s.artifacts() {
 		if slices.Contains(a.links, name) || a.name == name && len(a.links) == 0 {
 			return a, nil
 		}
 	}
-	return artifact{}, fmt.Errorf("no binary is named %s; there are %s", name, strings.Join(execNames(), ", "))
+	return artifact{}, fmt.Errorf("no binary is named %s; there are %s", name, strings.Join(s.execNames(), ", "))
 }

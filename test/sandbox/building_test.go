@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -12,8 +13,8 @@ import (
 )
 
 func TestBuildsFollowWhatTheyShareMostOf(t *testing.T) {
-	s := &sandbox{cache: t.TempDir(), source: "."}
-	chains, err := s.chains(append(core(), core()...))
+	s := &sandbox{cache: t.TempDir(), source: ".", kubernetes: kubernetesVersions()[0]}
+	chains, err := s.chains(append(s.core(), s.core()...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,20 +26,20 @@ func TestBuildsFollowWhatTheyShareMostOf(t *testing.T) {
 		}
 		got = append(got, strings.Join(names, " "))
 	}
-	want := []string{"kubernetes coredns provisioner", "etcd/" + storeVersion, "pause", "probe"}
+	want := []string{"kubernetes/v1.36.3 coredns provisioner", "etcd/" + storeVersion, "pause", "probe"}
 	if strings.Join(got, ", ") != strings.Join(want, ", ") {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 func TestKubernetesFollowsWhatIsCompiledBesideIt(t *testing.T) {
-	s := &sandbox{cache: t.TempDir(), source: ".", progress: newProgress(&bytes.Buffer{})}
+	s := &sandbox{cache: t.TempDir(), source: ".", kubernetes: kubernetesVersions()[0], progress: newProgress(&bytes.Buffer{})}
 	one := link{compilation: &compilation{name: "demo"}}
 	chains, err := s.chainsBeside(one, []string{"versitygw"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(chains) != 5 || len(chains[0]) != 4 || chains[0][0].name != "demo" || chains[0][1].name != "kubernetes" {
+	if len(chains) != 5 || len(chains[0]) != 4 || chains[0][0].name != "demo" || chains[0][1].name != "kubernetes/v1.36.3" {
 		t.Errorf("%d chains, the first of %d", len(chains), len(chains[0]))
 	}
 	if chains, err = s.chainsBeside(one, nil); err != nil || len(chains) != 1 || len(chains[0]) != 1 {
@@ -49,15 +50,64 @@ func TestKubernetesFollowsWhatIsCompiledBesideIt(t *testing.T) {
 	}
 }
 
+func TestKubernetesIsOfTheReleaseThatIsAskedFor(t *testing.T) {
+	for name, want := range map[string]string{"": "v1.36.3", "1.36": "v1.36.3", "1.30": "v1.30.14", "v1.30": "v1.30.14", "v1.30.14": "v1.30.14"} {
+		if got, err := kubernetesVersion(name); err != nil || got != want {
+			t.Errorf("%q is %s, %v, want %s", name, got, err, want)
+		}
+	}
+	for _, name := range []string{"1.3", "1.30.1", "v1.29", "newest"} {
+		if got, err := kubernetesVersion(name); err == nil || !strings.Contains(err.Error(), "v1.36.3, v1.30.14") {
+			t.Errorf("%q is %s, %v", name, got, err)
+		}
+	}
+	places := map[string]bool{}
+	for _, version := range kubernetesVersions() {
+		s := &sandbox{cache: t.TempDir(), source: ".", kubernetes: version}
+		a, err := s.artifactNamed("kubelet")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, err := s.artifactDir(a)
+		if err != nil || !strings.Contains(a.ldflags, version) {
+			t.Errorf("%s: %v, %s", version, err, a.ldflags)
+		}
+		places[filepath.Base(dir)] = true
+	}
+	if len(places) != len(kubernetesVersions()) {
+		t.Errorf("built at %v", places)
+	}
+}
+
+func TestSandboxOfAnotherReleaseIsLeftAlone(t *testing.T) {
+	s := &sandbox{dir: t.TempDir(), kubernetes: "v1.30.14", progress: newProgress(&bytes.Buffer{})}
+	for _, step := range []func() error{s.mustBeOfRelease, s.makeDir, s.makeDir, s.mustExist} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := &sandbox{dir: s.dir, kubernetes: "v1.36.3"}
+	if got := other.currentStatus(t.Context()).Kubernetes; got != "v1.30.14" {
+		t.Errorf("the status tells %q", got)
+	}
+	up := func() error { return other.up(t.Context()) }
+	for what, step := range map[string]func() error{"up": up, "others": other.mustExist} {
+		if err := step(); err == nil || !strings.Contains(err.Error(), "QUORATE_KUBERNETES=v1.30.14") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 func TestEveryNameOfExecPathCanBeBuilt(t *testing.T) {
-	all, err := named(execNames())
+	s := &sandbox{}
+	all, err := s.named(s.execNames())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != len(execNames()) {
-		t.Errorf("%d of %d", len(all), len(execNames()))
+	if len(all) != len(s.execNames()) {
+		t.Errorf("%d of %d", len(all), len(s.execNames()))
 	}
-	if _, err := named([]string{"etcd-v0.0.0"}); err == nil {
+	if _, err := s.named([]string{"etcd-v0.0.0"}); err == nil {
 		t.Error("a name that nothing has was found")
 	}
 }

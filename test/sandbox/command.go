@@ -105,12 +105,12 @@ func newBuildCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			wanted, err := named(names)
+			wanted, err := s.named(names)
 			if err != nil {
 				return err
 			}
 			if len(names) == 0 {
-				wanted = allButApart()
+				wanted = s.allButApart()
 			}
 			return s.build(c.Context(), wanted)
 		},
@@ -153,12 +153,12 @@ func newUpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			more, err := named(names)
+			more, err := s.named(names)
 			if err != nil {
 				return err
 			}
 			if all {
-				more = append(more, allButApart()...)
+				more = append(more, s.allButApart()...)
 			}
 			return locked(func(s *sandbox, ctx context.Context) error { return s.up(ctx, more...) })(s, c.Context())
 		},
@@ -180,14 +180,14 @@ func newExecPathCommand() *cobra.Command {
 	var build bool
 	command := &cobra.Command{
 		Use: "exec-path NAME", Short: "Print the path of a built binary", Args: cobra.ExactArgs(1),
-		Long: "Print the path of a built binary: " + strings.Join(execNames(), ", ") + ".",
+		Long: "Print the path of a built binary: " + strings.Join((&sandbox{}).execNames(), ", ") + ".",
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := newSandbox(c.OutOrStdout(), c.ErrOrStderr())
 			if err != nil {
 				return err
 			}
 			if build {
-				wanted, err := named(args)
+				wanted, err := s.named(args)
 				if err != nil {
 					return err
 				}

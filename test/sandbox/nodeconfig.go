@@ -73,7 +73,8 @@ func (n node) podNetworkConfig() string {
 
 // kubeletConfig works on cgroup v1 and v2 alike, reports soon, and neither
 // collects images nor evicts pods because of what the machine's disk is
-// otherwise used for.
+// otherwise used for. Kubernetes 1.30, which does not know failCgroupV1, says so
+// in its log and lets it be.
 func (n node) kubeletConfig() string {
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration

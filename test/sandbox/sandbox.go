@@ -13,11 +13,13 @@ import (
 
 // sandbox is the one sandbox of this machine.
 type sandbox struct {
-	dir      string // all state; removed by down
-	cache    string // what was built; kept
-	source   string // where this program's source is
-	out      io.Writer
-	progress *progress
+	dir    string // all state; removed by down
+	cache  string // what was built; kept
+	source string // where this program's source is
+	// kubernetes is the release that is asked for, one of kubernetesVersions.
+	kubernetes string
+	out        io.Writer
+	progress   *progress
 }
 
 // maxDir keeps the paths of sockets below dir within the 108 bytes that Linux
@@ -29,13 +31,18 @@ func newSandbox(out, progressOut io.Writer) (*sandbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the build cache: %w", err)
 	}
+	kubernetes, err := kubernetesVersion(os.Getenv("QUORATE_KUBERNETES"))
+	if err != nil {
+		return nil, err
+	}
 	_, file, _, _ := runtime.Caller(0)
 	s := &sandbox{
-		dir:      cmp.Or(os.Getenv("QUORATE_SANDBOX_DIR"), "/var/tmp/quorate-sandbox"),
-		cache:    filepath.Join(cmp.Or(os.Getenv("QUORATE_CACHE"), filepath.Join(home, ".cache", "quorate")), "sandbox"),
-		source:   filepath.Dir(file),
-		out:      out,
-		progress: newProgress(progressOut),
+		dir:        cmp.Or(os.Getenv("QUORATE_SANDBOX_DIR"), "/var/tmp/quorate-sandbox"),
+		cache:      filepath.Join(cmp.Or(os.Getenv("QUORATE_CACHE"), filepath.Join(home, ".cache", "quorate")), "sandbox"),
+		source:     filepath.Dir(file),
+		kubernetes: kubernetes,
+		out:        out,
+		progress:   newProgress(progressOut),
 	}
 	if !filepath.IsAbs(s.dir) || len(s.dir) > maxDir {
 		return nil, fmt.Errorf("QUORATE_SANDBOX_DIR=%s: want an absolute path of at most %d bytes", s.dir, maxDir)
@@ -64,7 +71,22 @@ func (s *sandbox) makeDir() error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return fmt.Errorf("make the state directory: %w", err)
 	}
-	return writeFile(s.path(marker), "")
+	return errors.Join(writeFile(s.path(marker), ""), writeFile(s.path("kubernetes"), s.kubernetes))
+}
+
+// release is that of the Kubernetes of the sandbox that is up; "" when none is.
+func (s *sandbox) release() string {
+	text, _ := os.ReadFile(s.path("kubernetes"))
+	return string(text)
+}
+
+// mustBeOfRelease says what to do when the sandbox that is up is of another Kubernetes
+// than is asked for: the programs of two releases must not be mixed.
+func (s *sandbox) mustBeOfRelease() error {
+	if up := s.release(); up != "" && up != s.kubernetes {
+		return fmt.Errorf("the sandbox at %s is of Kubernetes %s, not %s; run `sandbox down` first, or set QUORATE_KUBERNETES=%s", s.dir, up, s.kubernetes, up)
+	}
+	return nil
 }
 
 // mustExist says what to do when there is no sandbox.
@@ -72,7 +94,7 @@ func (s *sandbox) mustExist() error {
 	if _, err := os.Stat(s.path(marker)); err != nil {
 		return fmt.Errorf("there is no sandbox at %s; run `sandbox up` first", s.dir)
 	}
-	return nil
+	return s.mustBeOfRelease()
 }
 
 // lock waits until no other sandbox command starts or ends processes. The file

@@ -151,7 +151,7 @@ func TestUpAgainStartsNothing(t *testing.T) {
 
 func TestEtcdImagesHoldTheirRelease(t *testing.T) {
 	s := running(t)
-	if err := s.up(t.Context(), allButApart()...); err != nil {
+	if err := s.up(t.Context(), s.allButApart()...); err != nil {
 		t.Fatal(err)
 	}
 	ns := namespace(t, s)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 // status is what `sandbox status` reports.
 type status struct {
 	Dir        string          `json:"dir"`
+	Kubernetes string          `json:"kubernetes"` // its release
 	Kubeconfig string          `json:"kubeconfig"`
 	Up         bool            `json:"up"` // every process runs
 	Processes  []processStatus `json:"processes"`
@@ -44,7 +46,7 @@ func (s *sandbox) status(ctx context.Context, output string) error {
 }
 
 func (s *sandbox) currentStatus(ctx context.Context) status {
-	now := status{Dir: s.dir, Kubeconfig: s.kubeconfig("admin"), Up: true}
+	now := status{Dir: s.dir, Kubernetes: s.release(), Kubeconfig: s.kubeconfig("admin"), Up: true}
 	names := controlPlane()
 	for _, n := range s.nodes() {
 		names = append(names, n.processes()...)
@@ -79,6 +81,7 @@ func (s *sandbox) printStatus(now status) error {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\n", n.Name, n.IP, network)
 	}
+	fmt.Fprintf(table, "\nKUBERNETES\t%s\n", cmp.Or(now.Kubernetes, "not up"))
 	fmt.Fprintf(table, "\nexport KUBECONFIG=%s\n", now.Kubeconfig)
 	return table.Flush()
 }

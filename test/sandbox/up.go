@@ -10,13 +10,16 @@ import (
 // up brings up whatever of the sandbox is not up, and builds more before that. The
 // nodes get the image of every etcd release that is built.
 func (s *sandbox) up(ctx context.Context, more ...artifact) error {
+	if err := s.mustBeOfRelease(); err != nil {
+		return err
+	}
 	if err := s.preflight(ctx); err != nil {
 		return err
 	}
 	if err := s.installPackages(ctx); err != nil {
 		return err
 	}
-	if err := s.build(ctx, append(core(), more...)); err != nil {
+	if err := s.build(ctx, append(s.core(), more...)); err != nil {
 		return err
 	}
 	for _, image := range s.images() {

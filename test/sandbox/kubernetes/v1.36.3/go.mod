@@ -1,4 +1,4 @@
-module github.com/quorate/quorate/test/sandbox/kubernetes
+module github.com/quorate/quorate/test/sandbox/kubernetes/v1.36.3
 
 go 1.26.0
 

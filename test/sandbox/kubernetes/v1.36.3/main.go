@@ -53,8 +53,17 @@ func commandNamed(name string) (*cobra.Command, error) {
 	case "kube-proxy":
 		return proxy.NewProxyCommand(), nil
 	case "kubelet":
-		return kubelet.NewKubeletCommand(context.Background()), nil
+		return kubeletCommand(kubelet.NewKubeletCommand), nil
 	default:
 		return nil, fmt.Errorf("called as %q; make a link to this binary named after the Kubernetes program to run", name)
 	}
+}
+
+// kubeletCommand calls the kubelet's constructor, which takes no context in Kubernetes 1.30:
+// this file is of all releases.
+func kubeletCommand(constructor any) *cobra.Command {
+	if old, ok := constructor.(func() *cobra.Command); ok {
+		return old()
+	}
+	return constructor.(func(context.Context) *cobra.Command)(context.Background())
 }
