@@ -52,10 +52,8 @@ func (a *application) allowed(o *reconciler.Options) {
 	o.CheckHosts = []string{strings.TrimPrefix(a.URL, "http://")}
 }
 
-// wave puts a cluster into a wave.
-func wave(n int32) func(*schema.EtcdCluster) {
-	return func(c *schema.EtcdCluster) { c.Spec.Upgrade.Wave = n }
-}
+// inWaveOne puts a cluster into the wave above that of the others.
+func inWaveOne(c *schema.EtcdCluster) { c.Spec.Upgrade.Wave = 1 }
 
 // holdOf is what keeps a cluster waiting.
 func (f *fleet) holdOf(c desired.Cluster) *decision.Hold {
@@ -85,7 +83,7 @@ func TestAWaveWaitsForChecks(t *testing.T) {
 	app := startApplication(t)
 	inFleet(t, []string{"canary"}, func(f *fleet) {
 		f.Reconfigure(app.allowed)
-		orders := reconciler.WishOf("orders", clustertest.SetVersion("3.6.16"), wave(1))
+		orders := reconciler.WishOf("orders", clustertest.SetVersion("3.6.16"), inWaveOne)
 		canary := reconciler.WishOf("canary", clustertest.SetVersion("3.6.16"), app.checked(time.Minute))
 		f.R.SetDesired([]desired.Cluster{orders, canary})
 		if h := f.holdOf(orders); h == nil || !strings.Contains(h.Message, "shop/canary (its file has not been applied yet") {
@@ -155,7 +153,7 @@ func TestACheckThatFailsInTimeKeepsAWave(t *testing.T) {
 	app.status.Store(http.StatusOK)
 	inFleet(t, []string{"canary"}, func(f *fleet) {
 		f.Reconfigure(app.allowed)
-		orders, canary := reconciler.WishOf("orders", clustertest.SetVersion("3.6.16"), wave(1)), reconciler.WishOf("canary", app.checked(0))
+		orders, canary := reconciler.WishOf("orders", clustertest.SetVersion("3.6.16"), inWaveOne), reconciler.WishOf("canary", app.checked(0))
 		f.R.SetDesired([]desired.Cluster{orders, canary})
 		f.untilDone(canary)
 		if h := f.holdOf(orders); h != nil {
@@ -186,7 +184,7 @@ func TestWhereNoCheckIsAsked(t *testing.T) {
 	app := startApplication(t)
 	app.status.Store(http.StatusOK)
 	inFleet(t, []string{"canary"}, func(f *fleet) {
-		orders := reconciler.WishOf("orders", clustertest.SetVersion("3.6.16"), wave(1))
+		orders := reconciler.WishOf("orders", clustertest.SetVersion("3.6.16"), inWaveOne)
 		canary := reconciler.WishOf("canary", app.checked(0))
 		f.R.SetDesired([]desired.Cluster{orders, canary})
 		f.untilDone(canary)
@@ -214,7 +212,7 @@ func TestWhereNoCheckIsAsked(t *testing.T) {
 func TestAWaveWaitsForARunOfACronJob(t *testing.T) {
 	inFleet(t, []string{"canary"}, func(f *fleet) {
 		f.Reconfigure(func(o *reconciler.Options) { o.CheckHosts = []string{} })
-		orders := reconciler.WishOf("orders", clustertest.SetVersion("3.6.16"), wave(1))
+		orders := reconciler.WishOf("orders", clustertest.SetVersion("3.6.16"), inWaveOne)
 		canary := reconciler.WishOf("canary", clustertest.SetVersion("3.6.16"), func(c *schema.EtcdCluster) {
 			c.Spec.Upgrade.Checks = []schema.UpgradeCheck{{Name: "smoke", CronJob: &schema.CronJobCheck{Name: "smoke-test"}}}
 		})

@@ -183,8 +183,10 @@ func TestWhichClustersAreChecked(t *testing.T) {
 		return func(c *schema.EtcdCluster) { c.Spec.State = s }
 	}
 	asked := askBelow(t.Context(), nil, []lower{
-		{Cluster: WishOf("without")}, {Cluster: WishOf("running", checked)},
-		{Cluster: WishOf("asleep", checked, is(schema.StateHibernated))}, {Cluster: WishOf("deleted", checked, is(schema.StateDeleted))},
+		{Cluster: WishOf("without")},
+		{Cluster: WishOf("running", checked)},
+		{Cluster: WishOf("asleep", checked, is(schema.StateHibernated))},
+		{Cluster: WishOf("deleted", checked, is(schema.StateDeleted))},
 		{Cluster: WishOf("observed", checked, func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve })},
 	}, time.Now)
 	if len(asked) != 2 || asked[0].Cluster != "shop/running" || asked[1].Cluster != "shop/observed" {

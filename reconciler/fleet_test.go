@@ -159,7 +159,7 @@ func (f *fleet) roll(set *appsv1.StatefulSet) {
 	if !equality.Semantic.DeepEqual(before, &set.Status) {
 		told := metav1.ManagedFieldsEntry{
 			Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", APIVersion: "apps/v1", Time: new(metav1.Now()),
-			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:readyReplicas":{}}}`)},
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:readyReplicas":{}}}`),
 		}
 		set.ManagedFields = append(slices.DeleteFunc(set.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" }), told)
 		f.Put(reconcilertest.SetsResource(), set)
@@ -312,7 +312,7 @@ func TestWavesGoOneAfterTheOther(t *testing.T) {
 func TestObservedClusterInAFleet(t *testing.T) {
 	inFleet(t, []string{"canary"}, func(f *fleet) {
 		observe := func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve }
-		orders := reconciler.WishOf("orders", clustertest.SetVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Spec.Upgrade.Wave = 1 })
+		orders := reconciler.WishOf("orders", clustertest.SetVersion("3.6.16"), inWaveOne)
 		f.R.SetDesired([]desired.Cluster{orders, reconciler.WishOf("canary", observe, clustertest.SetVersion("3.6.16"))})
 		if p, err := f.R.Plan(f.Context(), orders); err != nil || p.Hold == nil || !strings.Contains(p.Hold.Message, "shop/canary (still to do: start the roll") {
 			t.Errorf("error %v, plan:\n%s", err, p.Text())
