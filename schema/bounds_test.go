@@ -82,7 +82,7 @@ func TestChecksOfOtherHostsAreHeld(t *testing.T) {
 		want  string
 	}{
 		"none are allowed":                {[]string{}, check("https://orders.example.com/"), "--check-hosts names none"},
-		"nobody knows which":              {nil, check("https://orders.example.com/"), ""},
+		"it is unknown which are allowed": {nil, check("https://orders.example.com/"), ""},
 		"a query":                         {hosts, query, "spec.upgrade.checks[0].prometheus.url: quorate may not ask orders.example.com:80"},
 		"no check needs a host":           {[]string{}, "", ""},
 		"603: nor does that of a CronJob": {[]string{}, "  upgrade: {checks: [{name: a, cronJob: {name: smoke-test}}]}\n", ""},

@@ -1,6 +1,7 @@
 // Package checks asks the checks of spec.upgrade.checks: whether a URL answers, whether a query
-// of PromQL is true, whether the newest run of a CronJob has succeeded. It only reads, asks no host that it was not given, and what it cannot find out
-// does not hold. What follows from the answers is decided in package plan.
+// of PromQL is true, whether the newest run of a CronJob has succeeded. It only reads, asks no
+// host that it was not given, and what it cannot find out does not hold. What follows from the
+// answers is decided in package plan.
 //
 // A file of a tenant makes the daemon send a request from where the daemon is. So:
 //

@@ -41,7 +41,7 @@ func text(part any) string {
 // Key is namespace/name.
 func (o Origin) Key() string { return o.Namespace + "/" + o.Name }
 
-// byFile are the origins in each file; none where the set holds nothing, so that nobody asks.
+// byFile are the origins in each file; none where the set holds nothing, since none is looked up then.
 func byFile(set schema.Set, all map[string]Origin) map[string][]Origin {
 	if len(set.Held)+len(set.Unreadable) == 0 {
 		return nil

@@ -42,14 +42,11 @@ func (b *bench) parts() []part {
 	}
 }
 
-// maxClusters is how many documents quorate takes of one repository.
-const maxClusters = 50_000
-
 // measureFleets measures each fleet, and one commit that creates as many clusters as a platform team
 // moves in at once.
 func (b *bench) measureFleets(ctx context.Context) error {
 	for _, clusters := range b.fleets {
-		f, err := fleet.Measure(ctx, b.Progress, fleet.Options{Clusters: clusters, Replicas: int32(b.members), Created: max(0, min(clusters, 500, maxClusters-clusters))})
+		f, err := fleet.Measure(ctx, b.Progress, fleet.Options{Clusters: clusters, Replicas: int32(b.members), Created: min(clusters, 500)})
 		if err != nil {
 			return err
 		}
