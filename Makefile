@@ -10,6 +10,7 @@ CACHE := $(or $(QUORATE_CACHE),$(HOME)/.cache/quorate)
 TOOLS := $(CACHE)/tools
 GOLANGCI := $(TOOLS)/golangci-lint-v2.15.0
 HELM3 := $(TOOLS)/helm-v3.22.0
+COSIGN := $(TOOLS)/cosign-v3.1.3
 SANDBOX := $(BIN)/sandbox
 # The release of the sandbox's Kubernetes, such as 1.30; the newest if it is empty.
 export QUORATE_KUBERNETES := $(or $(KUBERNETES),$(QUORATE_KUBERNETES))
@@ -20,7 +21,7 @@ TEST := go test -vet=off
 # Modules of their own, so that the product's go.mod stays lean.
 PACKAGES := ./cmd/... ./docs ./reconciler/... ./schema/... ./sources/... ./test/freeport ./test/mutants/... ./test/perturb ./test/perturb/etcds ./test/perturb/score ./test/tlsmodes
 
-.PHONY: help build unit sim mutants perturb test release-check verify demo picture e2e gitea minio screenshots bench image archives chart helm3 vulnerabilities sandbox sandbox-down sandbox-test fmt tidy
+.PHONY: help build unit sim mutants perturb test release-check verify demo picture e2e gitea minio screenshots bench image archives chart helm3 signatures vulnerabilities sandbox sandbox-down sandbox-test fmt tidy
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +107,9 @@ helm3: $(HELM3) cluster ## Test the chart with Helm 3 as the other tests do with
 	cd test/deploy && QUORATE_HELM=$(HELM3) $(TEST) -count=1 ./...
 	. test/env.sh && QUORATE_HELM=$(HELM3) $(TEST) ./test/e2e -run TestEveryWayToInstallQuorate -count=1 -timeout=30m -v
 
+signatures: $(COSIGN) ## Sign and verify what a release has, as its workflow does, with a real cosign
+	cd deploy/image && QUORATE_COSIGN=$(COSIGN) $(TEST) -run TestAReleaseIsSigned -count=1 -v
+
 vulnerabilities: ## Look for known vulnerabilities in what quorate calls; needs vuln.go.dev
 	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./cmd/...
 
@@ -182,3 +186,9 @@ $(HELM3):
 	@echo "building Helm 3, a few minutes the first time"
 	GOBIN=$(TOOLS) go install helm.sh/helm/v3/cmd/helm@v3.22.0
 	@mv $(TOOLS)/helm $(HELM3)
+
+$(COSIGN):
+	@mkdir -p $(TOOLS)
+	@echo "building cosign, several minutes the first time"
+	GOBIN=$(TOOLS) go install github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3
+	@mv $(TOOLS)/cosign $(COSIGN)
