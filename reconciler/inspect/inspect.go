@@ -23,9 +23,13 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// Recheck is how long a finding about unchanged Secrets is kept; only time can change it, and
-// certificates live for days.
-const Recheck = time.Minute
+const (
+	// Recheck is the shortest time for which a finding about unchanged Secrets is kept, and how often
+	// those that another program makes are read.
+	Recheck = time.Minute
+	// maxRecheck is the longest.
+	maxRecheck = time.Hour
+)
 
 // Checks keeps the last finding about each cluster, which saves work only. Its zero value is ready.
 type Checks struct{ kept memo.Map[Found] }
@@ -152,6 +156,16 @@ func (f Found) defective() bool {
 	return len(f.Status.Problems) > 0 || f.Issuers != nil && len(f.Issuers.Other.Problems) > 0
 }
 
+// keep is for how long a finding about unchanged Secrets is kept. Only time can change it, and that
+// within a hundredth of what the first certificate has left is soon enough: to read the certificates and to
+// verify who signed them, each minute, is much of what a cluster at rest costs.
+func (f Found) keep() time.Duration {
+	if f.defective() {
+		return Recheck
+	}
+	return min(max(f.Status.NotAfter.Sub(f.at)/100, Recheck), maxRecheck)
+}
+
 // Check checks the Secrets, unless the very same objects were checked a moment ago and none has
 // expired since. A Secret that has changed is another object. made are those that quorate has made.
 func (k *Checks) Check(q Question, secrets, made map[string]*corev1.Secret) Found {
@@ -159,7 +173,8 @@ func (k *Checks) Check(q Question, secrets, made map[string]*corev1.Secret) Foun
 	if len(c.Problems) > 0 {
 		return Found{}
 	}
-	if last := k.kept.Get(c.Key()); last.digest == c.Digest && maps.Equal(last.secrets, secrets) && maps.Equal(last.made, made) && now.Sub(last.at) < Recheck && now.Before(last.Status.NotAfter) {
+	if last := k.kept.Get(c.Key()); last.digest == c.Digest && maps.Equal(last.secrets, secrets) && maps.Equal(last.made, made) &&
+		now.Sub(last.at) < last.keep() && now.Before(last.Status.NotAfter) && q.both(last.Status, made) == (last.Issuers != nil) {
 		return last
 	}
 	found := Found{
@@ -168,13 +183,18 @@ func (k *Checks) Check(q Question, secrets, made map[string]*corev1.Secret) Foun
 		at:     now, secrets: secrets, made: made, digest: c.Digest,
 	}
 	found.bundles(c.EtcdCluster)
-	if q.Modes.Both(found.Status.Rotation, made, c.EtcdCluster) {
+	if q.both(found.Status, made) {
 		all := maps.Clone(made)
 		maps.Copy(all, secrets)
 		found.Issuers = new(certs.CheckIssuers(c.EtcdCluster, q.ClusterDomain, all, now))
 	}
 	k.kept.Put(c.Key(), found)
 	return found
+}
+
+// both reports whether certificates of both issuers count, which the modes of the members decide, too.
+func (q Question) both(s certs.Status, made map[string]*corev1.Secret) bool {
+	return q.Modes.Both(s.Rotation, made, q.Cluster.EtcdCluster)
 }
 
 // bundles finds what members trust of certificates that another program issues.
