@@ -5,8 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/decision"
@@ -18,13 +21,16 @@ import (
 // cluster is made, comes to rest, and is upgraded, each member once.
 func TestAdmissionThatChangesWhatDoesNotMatter(t *testing.T) {
 	w := newWorld(t, "light")
-	w.mutate("apps", "statefulsets", `Object{
-		metadata: Object.metadata{labels: {"app.kubernetes.io/managed-by": "quorate", "team": "platform"}},
-		spec: Object.spec{template: Object.spec.template{metadata: Object.spec.template.metadata{labels: {"mesh": "on"}, annotations: {"mesh.example/inject": "yes"}}, spec: Object.spec.template.spec{
-			containers: object.spec.template.spec.containers.filter(c, c.name != "mesh").map(c, Object.spec.template.spec.containers.item{name: c.name, imagePullPolicy: "Always",
-				image: c.image.startsWith("mirror.example/") ? c.image : "mirror.example/" + c.image,
-				resources: Object.spec.template.spec.containers.item.resources{requests: {"memory": "128Mi"}}})
-				+ [Object.spec.template.spec.containers.item{name: "mesh", image: "mirror.example/mesh:1"}]}}}}`)
+	mutate(w, "apps", "statefulsets", func(set, _ *appsv1.StatefulSet) {
+		metav1.SetMetaDataLabel(&set.ObjectMeta, "team", "platform")
+		metav1.SetMetaDataLabel(&set.Spec.Template.ObjectMeta, "mesh", "on")
+		metav1.SetMetaDataAnnotation(&set.Spec.Template.ObjectMeta, "mesh.example/inject", "yes")
+		containers := set.Spec.Template.Spec.Containers
+		mirrored(containers)
+		containers[0].ImagePullPolicy = corev1.PullAlways
+		containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")}
+		sidecar(set, nil)
+	})
 	w.untilIdle()
 	if c := w.set().Spec.Template.Spec.Containers; len(c) != 2 || c[0].ImagePullPolicy != corev1.PullAlways || !strings.HasPrefix(c[0].Image, "mirror.example/") {
 		t.Fatalf("the policy does nothing: %+v", c)
@@ -61,9 +67,12 @@ func TestAdmissionThatChangesWhatDoesNotMatter(t *testing.T) {
 func TestAdmissionThatEndangersMembersHolds(t *testing.T) {
 	w := newWorld(t, "heavy")
 	w.untilIdle()
-	stop := w.mutate("apps", "statefulsets", `[JSONPatch{op: "add", path: "/spec/template/spec/containers/0/livenessProbe", value: Object.spec.template.spec.containers.livenessProbe{
-		httpGet: Object.spec.template.spec.containers.livenessProbe.httpGet{path: "/health", port: 2381}}},
-		JSONPatch{op: "replace", path: "/spec/template/spec/terminationGracePeriodSeconds", value: 5}]`)
+	stop := mutate(w, "apps", "statefulsets", func(set, _ *appsv1.StatefulSet) {
+		set.Spec.Template.Spec.Containers[0].LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+			HTTPGet: &corev1.HTTPGetAction{Path: "/health", Port: intstr.FromInt32(2381)},
+		}}
+		set.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(5))
+	})
 	before := w.pods()
 	w.commit(func(c *schema.EtcdCluster) { c.Spec.Version = "3.6.17" })
 	p := w.untilHeld("fight", "StatefulSet orders: the API server changes what quorate applies", "livenessProbe", "terminationGracePeriodSeconds (5, wanted 60)", "exempt StatefulSet orders")
@@ -91,18 +100,21 @@ func TestAdmissionThatEndangersMembersHolds(t *testing.T) {
 // 298: nor is a new cluster formed by members that start with something else.
 func TestNoClusterIsFormedByMembersThatStartWithSomethingElse(t *testing.T) {
 	w := newWorld(t, "born")
-	stop := w.mutate("apps", "statefulsets", `[JSONPatch{op: "add", path: "/spec/template/spec/containers/0/env/-", value: Object.spec.template.spec.containers.env{name: "ETCD_FORCE_NEW_CLUSTER", value: "true"}}]`,
-		`!object.spec.template.spec.containers[0].env.exists(e, e.name == "ETCD_FORCE_NEW_CLUSTER")`)
+	stop := mutate(w, "apps", "statefulsets", func(set, _ *appsv1.StatefulSet) {
+		if etcd := &set.Spec.Template.Spec.Containers[0]; !slices.ContainsFunc(etcd.Env, forcesNewCluster) {
+			etcd.Env = append(etcd.Env, corev1.EnvVar{Name: "ETCD_FORCE_NEW_CLUSTER", Value: "true"})
+		}
+	})
 	w.untilHeld("bootstrap", "the API server changes what quorate applies", "ETCD_FORCE_NEW_CLUSTER")
 	stop()
 	w.restart()
 	w.untilIdle()
-	for _, e := range w.set().Spec.Template.Spec.Containers[0].Env {
-		if e.Name == "ETCD_FORCE_NEW_CLUSTER" {
-			t.Error("it is still there")
-		}
+	if slices.ContainsFunc(w.set().Spec.Template.Spec.Containers[0].Env, forcesNewCluster) {
+		t.Error("it is still there")
 	}
 }
+
+func forcesNewCluster(e corev1.EnvVar) bool { return e.Name == "ETCD_FORCE_NEW_CLUSTER" }
 
 // 299: a Service or a budget that is refused is told with the words of the policy, tried less and
 // less often, and keeps nothing from being done that heals: here from the space that is freed.

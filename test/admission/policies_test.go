@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
@@ -202,7 +203,7 @@ func TestTheExpressionsOfThePoliciesHaveTheirTypes(t *testing.T) {
 	h := newHouse(t)
 	// One that has a fault, to see that faults are found.
 	wrong := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "quorate-wrong"}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-		MatchConstraints: rule("", "configmaps", applies...), Validations: []admissionv1.Validation{{Expression: "object.spec.replicas > 1"}},
+		MatchConstraints: match("", "configmaps"), Validations: []admissionv1.Validation{{Expression: "object.spec.replicas > 1"}},
 	}}
 	_, err := h.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(t.Context(), wrong, metav1.CreateOptions{})
 	h.must(err)
@@ -450,12 +451,24 @@ func (w *world) ends(job *batchv1.Job, how batchv1.JobConditionType) {
 	} else {
 		before, job.Status.Failed = batchv1.JobFailureTarget, 1
 	}
-	for _, c := range []batchv1.JobConditionType{before, how} {
+	conditions := []batchv1.JobConditionType{before, how}
+	if before == batchv1.JobSuccessCriteriaMet && w.older("v1.31.0") { // which refuses it without a success policy
+		conditions = conditions[1:]
+	}
+	for _, c := range conditions {
 		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: c, Status: corev1.ConditionTrue, LastTransitionTime: now})
 	}
 	job.Status.UncountedTerminatedPods = nil
 	_, err := w.kube.BatchV1().Jobs(w.namespace).UpdateStatus(w.Context(), job, metav1.UpdateOptions{})
 	w.must(err)
+}
+
+// older reports whether the API server is of an earlier release.
+func (w *world) older(than string) bool {
+	w.Helper()
+	is, err := w.kube.Discovery().ServerVersion()
+	w.must(err)
+	return version.MustParseGeneric(is.GitVersion).LessThan(version.MustParseGeneric(than))
 }
 
 // refusedNothing wants quorate to have done all that it tried.

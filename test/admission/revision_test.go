@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
@@ -17,8 +20,21 @@ import (
 )
 
 // sidecar adds a container to what members start from.
-const sidecar = `Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{
-	containers: [Object.spec.template.spec.containers{name: "mesh", image: "mirror.example/mesh:1"}]}}}}`
+func sidecar(set, _ *appsv1.StatefulSet) {
+	pod := &set.Spec.Template.Spec
+	if !slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == "mesh" }) {
+		pod.Containers = append(pod.Containers, corev1.Container{Name: "mesh", Image: "mirror.example/mesh:1"})
+	}
+}
+
+// mirrored has the images come from another registry.
+func mirrored(containers []corev1.Container) {
+	for i, c := range containers {
+		if !strings.HasPrefix(c.Image, "mirror.example/") {
+			containers[i].Image = "mirror.example/" + c.Image
+		}
+	}
+}
 
 // step makes one pass, lets the controllers do all that it leads to, and fails where another pod
 // went than that of the member which the pass restarted. It returns that one's name.
@@ -108,7 +124,7 @@ func TestPolicyThatComesInMidRoll(t *testing.T) {
 	w.untilIdle()
 	w.commit(func(c *schema.EtcdCluster) { c.Spec.Version = "3.6.17" })
 	w.rollUntil(func(restarted []string) bool { return len(restarted) == 1 })
-	w.mutate("apps", "statefulsets", sidecar)
+	mutate(w, "apps", "statefulsets", sidecar)
 	if got := strings.Join(w.rollUntil(w.idle), " "); got != "orders-2 orders-1 orders-0" {
 		t.Errorf("restarted %s", got)
 	}
@@ -122,7 +138,9 @@ func TestPolicyThatComesInMidRoll(t *testing.T) {
 // 360: so it is with one that goes.
 func TestPolicyThatGoesInMidRoll(t *testing.T) {
 	w := newWorld(t, "goes")
-	stop := w.mutate("apps", "statefulsets", `[JSONPatch{op: "replace", path: "/spec/template/spec/containers/0/imagePullPolicy", value: "Always"}]`)
+	stop := mutate(w, "apps", "statefulsets", func(set, _ *appsv1.StatefulSet) {
+		set.Spec.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways
+	})
 	w.untilIdle()
 	w.commit(func(c *schema.EtcdCluster) { c.Spec.Version = "3.6.17" })
 	w.rollUntil(func(restarted []string) bool { return len(restarted) == 2 })
@@ -144,7 +162,9 @@ func TestPolicyThatNeverMakesTheSame(t *testing.T) {
 	w.untilIdle()
 	w.commit(func(c *schema.EtcdCluster) { c.Spec.Version = "3.6.17" })
 	w.rollUntil(func(restarted []string) bool { return len(restarted) == 1 })
-	w.mutate("apps", "statefulsets", `Object{spec: Object.spec{template: Object.spec.template{metadata: Object.spec.template.metadata{annotations: {"stamp": string(oldObject.metadata.generation)}}}}}`)
+	mutate(w, "apps", "statefulsets", func(set, was *appsv1.StatefulSet) {
+		metav1.SetMetaDataAnnotation(&set.Spec.Template.ObjectMeta, "stamp", strconv.FormatInt(was.Generation, 10))
+	})
 	restarted := w.rollUntil(func([]string) bool { return strings.Contains(w.log.String(), "another template of each write") })
 	if len(restarted) > 0 {
 		t.Errorf("restarted %v", restarted)
@@ -156,7 +176,7 @@ func TestPolicyThatComesAtRest(t *testing.T) {
 	w := newWorld(t, "rests")
 	w.untilIdle()
 	before := w.pods()
-	w.mutate("apps", "statefulsets", sidecar)
+	mutate(w, "apps", "statefulsets", sidecar)
 	set := w.set()
 	set.Annotations = map[string]string{"team": "platform"}
 	_, err := w.kube.AppsV1().StatefulSets(w.namespace).Update(t.Context(), set, metav1.UpdateOptions{FieldManager: "kubectl-annotate"})
@@ -179,7 +199,9 @@ func TestPolicyThatComesAtRest(t *testing.T) {
 // after the other is restarted, each behind the gates.
 func TestSeveralAtOnce(t *testing.T) {
 	w := newWorld(t, "several")
-	w.mutate("apps", "statefulsets", `[JSONPatch{op: "add", path: "/spec/updateStrategy/rollingUpdate/maxUnavailable", value: 3}]`)
+	mutate(w, "apps", "statefulsets", func(set, _ *appsv1.StatefulSet) {
+		set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(3))
+	})
 	w.untilIdle()
 	if most := w.set().Spec.UpdateStrategy.RollingUpdate.MaxUnavailable; most == nil || most.IntValue() != 3 {
 		t.Fatalf("the policy does nothing: %v", most)
@@ -194,8 +216,10 @@ func TestSeveralAtOnce(t *testing.T) {
 // told, nothing is written at rest, and an upgrade restarts each member once.
 func TestPolicyThatChangesPods(t *testing.T) {
 	w := newWorld(t, "pods")
-	w.mutate("", "pods", `Object{spec: Object.spec{terminationGracePeriodSeconds: 5, containers: object.spec.containers.filter(c, c.name == "etcd").map(c, Object.spec.containers{
-		name: c.name, image: c.image.startsWith("mirror.example/") ? c.image : "mirror.example/" + c.image})}}`)
+	mutate(w, "", "pods", func(pod, _ *corev1.Pod) {
+		pod.Spec.TerminationGracePeriodSeconds = new(int64(5))
+		mirrored(pod.Spec.Containers)
+	})
 	p := w.untilIdle()
 	if image := w.pods()["orders-0"].Spec.Containers[0].Image; !strings.HasPrefix(image, "mirror.example/") {
 		t.Fatalf("the policy does nothing: %s", image)

@@ -319,50 +319,19 @@ func (w *world) commit(edit func(*schema.EtcdCluster)) {
 	w.wish = w.wish.Identified()
 }
 
-func rule(group, resource string, operations ...admissionv1.OperationType) *admissionv1.MatchResources {
-	return &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-		Operations: operations, Rule: admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource}},
-	}}}}
+// writesTo are the requests that create or change a resource.
+func writesTo(group, resource string) admissionv1.RuleWithOperations {
+	return admissionv1.RuleWithOperations{
+		Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+		Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource}},
+	}
 }
 
-var applies = []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}
-
-// mutate lets the API server change objects of the namespace, by a CEL expression that makes an
-// apply configuration or a JSON patch, and waits until it does.
-func (w *world) mutate(group, resource, expression string, conditions ...string) (stop func()) {
-	w.Helper()
-	name := w.namespace + "-" + resource
-	policy := &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.MutatingAdmissionPolicySpec{
-		MatchConstraints: rule(group, resource, applies...), ReinvocationPolicy: admissionv1.IfNeededReinvocationPolicy,
-	}}
-	for i, c := range conditions {
-		policy.Spec.MatchConditions = append(policy.Spec.MatchConditions, admissionv1.MatchCondition{Name: fmt.Sprint("c", i), Expression: c})
-	}
-	m := admissionv1.Mutation{PatchType: admissionv1.PatchTypeApplyConfiguration, ApplyConfiguration: &admissionv1.ApplyConfiguration{Expression: expression}}
-	if strings.HasPrefix(expression, "[JSONPatch") {
-		m = admissionv1.Mutation{PatchType: admissionv1.PatchTypeJSONPatch, JSONPatch: &admissionv1.JSONPatch{Expression: expression}}
-	}
-	policy.Spec.Mutations = []admissionv1.Mutation{m}
-	client := w.kube.AdmissionregistrationV1()
-	_, err := client.MutatingAdmissionPolicies().Create(w.Context(), policy, metav1.CreateOptions{})
-	w.must(err)
-	_, err = client.MutatingAdmissionPolicyBindings().Create(w.Context(), &admissionv1.MutatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{
-			PolicyName: name, MatchResources: &admissionv1.MatchResources{NamespaceSelector: w.selector()},
-		},
-	}, metav1.CreateOptions{})
-	w.must(err)
-	stop = func() {
-		_ = client.MutatingAdmissionPolicyBindings().Delete(context.Background(), name, metav1.DeleteOptions{})
-		_ = client.MutatingAdmissionPolicies().Delete(context.Background(), name, metav1.DeleteOptions{})
-		time.Sleep(settle)
-	}
-	w.Cleanup(stop)
-	time.Sleep(settle)
-	return stop
+func match(group, resource string) *admissionv1.MatchResources {
+	return &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: writesTo(group, resource)}}}
 }
 
-// settle is how long the API server takes to see a policy.
+// settle is how long the API server takes to see a policy or a webhook.
 const settle = 2 * time.Second
 
 func (w *world) selector() *metav1.LabelSelector {
@@ -376,7 +345,7 @@ func (w *world) refuse(group, resource, expression, message string) (stop func()
 	client := w.kube.AdmissionregistrationV1()
 	_, err := client.ValidatingAdmissionPolicies().Create(w.Context(), &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: rule(group, resource, applies...), Validations: []admissionv1.Validation{{Expression: expression, Message: message}},
+			MatchConstraints: match(group, resource), Validations: []admissionv1.Validation{{Expression: expression, Message: message}},
 		},
 	}, metav1.CreateOptions{})
 	w.must(err)
