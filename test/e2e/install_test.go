@@ -162,7 +162,10 @@ func TestEveryWayToInstallQuorate(t *testing.T) {
 			w.must(w.cluster.CreateNamespace(t.Context(), w.namespace))
 			install, remove := c.way(w, run)
 			t.Cleanup(func() { run(remove) })
-			run(install)
+			said := run(install)
+			if next := "quorate status --daemon-namespace=" + c.system; strings.HasPrefix(install, "helm ") && !strings.Contains(said, next) {
+				t.Errorf("the notes do not say %q", next)
+			}
 			w.ours(c.system)
 			run("kubectl --namespace " + c.system + " rollout status deployment/quorate --timeout=3m")
 			want := spec{version: "3.6.12", replicas: 1}
