@@ -30,7 +30,8 @@ build: ## Build bin/quorate and bin/quorate-guard
 	go build -trimpath -ldflags='-s -w' -o $(BIN)/ ./cmd/quorate ./cmd/quorate-guard
 
 unit: $(SANDBOX) sshd chromium promtool jq ## Test everything that needs no Kubernetes
-	QUORATE_VERSITYGW=$$($(SANDBOX) exec-path --build versitygw) $(TEST) -timeout=40m $(PACKAGES)
+	@# One package more at a time than there are processors: several mostly wait, for stores, servers and members.
+	QUORATE_VERSITYGW=$$($(SANDBOX) exec-path --build versitygw) $(TEST) -p=$$(($$(nproc) + 1)) -timeout=40m $(PACKAGES)
 	cd test/dashboards && $(TEST) ./...
 	cd test/deploy && $(TEST) ./...
 	cd deploy/image && $(TEST) -timeout=30m ./...

@@ -390,6 +390,7 @@ func (l *load) end() {
 func TestRealMembersChangeTheirAuthorities(t *testing.T) {
 	for version, words := range map[string][]string{etcdtest.V35: {"2026-12"}, etcdtest.V36: {"2026-12", "2027-01"}} {
 		t.Run(version, func(t *testing.T) {
+			t.Parallel() // they mostly wait for members to restart
 			r := startRotated(t, version)
 			l := r.load()
 			trust := ""
