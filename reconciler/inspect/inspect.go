@@ -108,7 +108,7 @@ func (k *Checks) named(ctx context.Context, client kubernetes.Interface, q Quest
 	names := []string{c.Spec.TLS.Secrets.Server, c.Spec.TLS.Secrets.Peer, c.Spec.TLS.Secrets.Client}
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
 	last := k.kept.Get(c.Key())
-	if last.digest != c.Digest || last.defective() || q.Now.Sub(last.at) >= Recheck {
+	if last.digest != c.Digest || last.defective() || q.Now.Sub(last.at).Abs() >= Recheck {
 		return readSecrets(ctx, client, c, names...)
 	}
 	found := map[string]*corev1.Secret{}
@@ -173,8 +173,10 @@ func (k *Checks) Check(q Question, secrets, made map[string]*corev1.Secret) Foun
 	if len(c.Problems) > 0 {
 		return Found{}
 	}
-	if last := k.kept.Get(c.Key()); last.digest == c.Digest && maps.Equal(last.secrets, secrets) && maps.Equal(last.made, made) &&
-		now.Sub(last.at) < last.keep() && now.Before(last.Status.NotAfter) && q.both(last.Status, made) == (last.Issuers != nil) {
+	last := k.kept.Get(c.Key())
+	same := last.digest == c.Digest && maps.Equal(last.secrets, secrets) && maps.Equal(last.made, made) && q.both(last.Status, made) == (last.Issuers != nil)
+	// One from the future is of a clock that was ahead.
+	if same && now.Sub(last.at).Abs() < last.keep() && now.Before(last.Status.NotAfter) {
 		return last
 	}
 	found := Found{

@@ -82,6 +82,21 @@ func TestDefectsAreNotKept(t *testing.T) {
 	}
 }
 
+// What was found while the clock was ahead is not kept once it is set back.
+func TestWhatAClockThatWasAheadHasFoundIsNotKept(t *testing.T) {
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	q, secrets := issued(t, 365*day, start)
+	var checks inspect.Checks
+	q.Now = start.Add(300 * day)
+	if len(checks.Check(q, secrets, secrets).Status.Due) == 0 {
+		t.Fatal("nothing is due after two thirds of a life")
+	}
+	q.Now = start
+	if due := checks.Check(q, secrets, secrets).Status.Due; len(due) > 0 {
+		t.Errorf("due are %q", due)
+	}
+}
+
 // That the members have come to another issuer is seen at once, though the Secrets are as before.
 func TestAnotherIssuerIsSeenAtOnce(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

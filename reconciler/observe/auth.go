@@ -39,7 +39,7 @@ func (o *Observer) askAuth(ctx context.Context, g gathered) (*state.Auth, error)
 	if want == nil && !closely {
 		return nil, nil
 	}
-	if k := o.auths.Get(c.Key()); !closely && k.digest == c.Digest && o.Now().Sub(k.auth.At) < authRecheck {
+	if k := o.auths.Get(c.Key()); !closely && k.digest == c.Digest && o.Now().Sub(k.auth.At).Abs() < authRecheck {
 		kept := k.auth
 		return &kept, nil
 	}

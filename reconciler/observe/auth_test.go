@@ -71,6 +71,15 @@ func TestUsersComeToBe(t *testing.T) {
 		if n := w.Etcd.Questions - asked; n > 1 {
 			t.Errorf("at rest it was asked %d times in a moment", n)
 		}
+		// An answer by a clock that is set back is no answer of this minute.
+		w.Look()
+		w.R.Observer.Now = func() time.Time { return time.Now().Add(-time.Hour) }
+		asked = w.Etcd.Questions
+		w.Look()
+		if n := w.Etcd.Questions - asked; n != 1 {
+			t.Errorf("after the clock was set back it was asked %d times", n)
+		}
+		w.R.Observer.Now = time.Now
 		w.Put(corev1.SchemeGroupVersion.WithResource("secrets"), passwordSecret("second", mayBeUsed))
 		time.Sleep(2 * time.Minute)
 		w.UntilIdle()

@@ -42,7 +42,7 @@ func (o *Observer) chosenBackup(ctx context.Context, c desired.Cluster, rec *rec
 	c = c.Identified()
 	now := o.Now()
 	last := o.choices.Get(key)
-	if last.digest == c.Digest && now.Sub(last.at) < chooseInterval {
+	if last.digest == c.Digest && now.Sub(last.at).Abs() < chooseInterval {
 		return last.chosen
 	}
 	ctx, cancel := context.WithTimeout(ctx, chooseTime)

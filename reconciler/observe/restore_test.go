@@ -116,6 +116,7 @@ func TestTheBackupOfARestoreIsLookedUpBeforeItBegins(t *testing.T) {
 		{"before it begins", 0, restoring, nil, nil, true, "s3://b/1.db"},
 		{"a moment later", 59 * time.Second, restoring, nil, nil, false, "s3://b/1.db"},
 		{"a minute later", time.Second, restoring, nil, nil, true, "s3://b/1.db"},
+		{"by a clock that was ahead and is set back", -time.Hour, restoring, nil, nil, true, "s3://b/1.db"},
 		{"of another commit", 0, inPlace, nil, nil, true, "s3://b/1.db"},
 		{"with the cluster there whose place it takes", time.Minute, inPlace, living, nil, true, "s3://b/1.db"},
 		{"with one there that is in the way", time.Minute, restoring, living, nil, false, ""},
