@@ -177,22 +177,14 @@ $(SANDBOX):
 	@mkdir -p $(BIN); test -e $@ || echo "building the sandbox's program, half a minute the first time"
 	@cd test/sandbox && GOGC=off GOMEMLIMIT=1GiB go build -o $@ .
 
-$(GOLANGCI):
-	@mkdir -p $(TOOLS)
-	@echo "building golangci-lint, a few minutes the first time"
-	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-	@mv $(TOOLS)/golangci-lint $(GOLANGCI)
-
+# Programs beside the modules, each with its release at the end of its name.
+$(GOLANGCI): PROGRAM := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(HELM3): PROGRAM := helm.sh/helm/v3/cmd/helm
 # Helm's Makefile says by these which Kubernetes it renders for; without them that is 1.20.
-HELM3_KUBERNETES := $(foreach package,chartutil lint/rules,-X helm.sh/helm/v3/pkg/$(package).k8sVersionMinor=37)
-$(HELM3):
+$(HELM3): LINK := $(foreach package,chartutil lint/rules,-X helm.sh/helm/v3/pkg/$(package).k8sVersionMinor=37)
+$(COSIGN): PROGRAM := github.com/sigstore/cosign/v3/cmd/cosign
+$(GOLANGCI) $(HELM3) $(COSIGN):
 	@mkdir -p $(TOOLS)
-	@echo "building Helm 3, a few minutes the first time"
-	GOBIN=$(TOOLS) go install -ldflags='$(HELM3_KUBERNETES)' helm.sh/helm/v3/cmd/helm@v3.22.0
-	@mv $(TOOLS)/helm $(HELM3)
-
-$(COSIGN):
-	@mkdir -p $(TOOLS)
-	@echo "building cosign, several minutes the first time"
-	GOBIN=$(TOOLS) go install github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3
-	@mv $(TOOLS)/cosign $(COSIGN)
+	@echo "building $(@F), some minutes the first time"
+	GOBIN=$(TOOLS) go install -ldflags='$(LINK)' $(PROGRAM)@v$(lastword $(subst -v, ,$(@F)))
+	@mv $(TOOLS)/$(notdir $(PROGRAM)) $@

@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
 	"github.com/quorate/quorate/reconciler/inspect"
 	"github.com/quorate/quorate/reconciler/modes"
 	"github.com/quorate/quorate/reconciler/state"
@@ -25,16 +25,8 @@ func issued(t *testing.T, life time.Duration, now time.Time) (inspect.Question, 
 		c.Spec.TLS.Mode, c.Spec.TLS.Lifetimes.Certificate = schema.TLSManaged, &metav1.Duration{Duration: life}
 	})
 	schema.Default(&c)
-	list, err := certs.Issue(c, "cluster.local", nil, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secrets := map[string]*corev1.Secret{}
-	for _, s := range list {
-		secrets[s.Name] = s
-	}
 	m := modes.Modes{Git: c.Spec.TLS, Is: state.Transport{Own: schema.TLSManaged}, Certified: schema.TLSManaged}
-	return inspect.Question{Cluster: desired.Cluster{EtcdCluster: c}.Identified(), Modes: m, ClusterDomain: "cluster.local", Now: now}, secrets
+	return inspect.Question{Cluster: desired.Cluster{EtcdCluster: c}.Identified(), Modes: m, ClusterDomain: "cluster.local", Now: now}, etcdtest.Certificates(t, c, now)
 }
 
 // A finding about unchanged Secrets is kept for a hundredth of what their first certificate has left,

@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
-	"time"
 
 	reviewv1 "k8s.io/api/admission/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -46,13 +45,7 @@ func mutate[T any](w *world, group, resource string, edit func(is, was *T)) (sto
 		}},
 	}, metav1.CreateOptions{})
 	w.must(err)
-	stop = func() {
-		_ = client.Delete(context.Background(), name, metav1.DeleteOptions{})
-		time.Sleep(settle)
-	}
-	w.Cleanup(stop)
-	time.Sleep(settle)
-	return stop
+	return w.inForce(func() { _ = client.Delete(context.Background(), name, metav1.DeleteOptions{}) })
 }
 
 // edited is the JSON patch that makes of an object what edit does.

@@ -334,6 +334,17 @@ func match(group, resource string) *admissionv1.MatchResources {
 // settle is how long the API server takes to see a policy or a webhook.
 const settle = 2 * time.Second
 
+// inForce waits until the API server acts by what was just configured. It is removed by stop, or at the end.
+func (w *world) inForce(remove func()) (stop func()) {
+	stop = sync.OnceFunc(func() {
+		remove()
+		time.Sleep(settle)
+	})
+	w.Cleanup(stop)
+	time.Sleep(settle)
+	return stop
+}
+
 func (w *world) selector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"test": w.namespace}}
 }
@@ -355,12 +366,8 @@ func (w *world) refuse(group, resource, expression, message string) (stop func()
 		},
 	}, metav1.CreateOptions{})
 	w.must(err)
-	stop = func() {
+	return w.inForce(func() {
 		_ = client.ValidatingAdmissionPolicyBindings().Delete(context.Background(), name, metav1.DeleteOptions{})
 		_ = client.ValidatingAdmissionPolicies().Delete(context.Background(), name, metav1.DeleteOptions{})
-		time.Sleep(settle)
-	}
-	w.Cleanup(stop)
-	time.Sleep(settle)
-	return stop
+	})
 }
