@@ -21,6 +21,7 @@
 //	observe      Kubernetes and etcd → a View; slim: what its caches keep of objects
 //	rounds       members asked apart from what is decided: who answers late has a lane of its own,
 //	             and those at rest are only glanced at
+//	starvation   for how long the process was kept from running: what is late for that proves nothing
 //	checks       checks of the user's own, before a higher wave begins: a URL, a query of PromQL,
 //	             a run of a CronJob
 //	copies       Secrets of applications in other namespaces, and which are not as Git says

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -36,6 +37,8 @@ type answering struct {
 	members []*pb.Member
 	// stuck are changes that are answered and have no effect.
 	stuck bool
+	// slow is how long it takes for a status.
+	slow time.Duration
 }
 
 // The cluster and the member that it speaks for.
@@ -90,6 +93,7 @@ func header() *pb.ResponseHeader {
 }
 
 func (a *answering) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
+	time.Sleep(a.slow)
 	return &pb.StatusResponse{Header: header()}, nil
 }
 

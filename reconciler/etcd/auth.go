@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/quorate/quorate/reconciler/starvation"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -74,7 +75,7 @@ type AuthQuestion struct {
 // Auth asks for users, roles, and whether authentication is on. What cannot be found out is in
 // the answer as a problem.
 func (c *Client) Auth(ctx context.Context, cluster string, members []Endpoint, q AuthQuestion) state.Auth {
-	ctx, cancel := context.WithTimeout(ctx, authTimeout)
+	ctx, cancel := starvation.WithTimeout(ctx, authTimeout)
 	defer cancel()
 	found := state.Auth{At: time.Now(), NoSecret: q.Unread}
 	m, err := c.voter(ctx, cluster, q.ClusterID, members)
@@ -110,7 +111,7 @@ func (c *Client) voter(ctx context.Context, cluster, clusterID string, members [
 }
 
 func (m *Conn) isVoter(ctx context.Context, clusterID string) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := starvation.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	s, err := m.maintenance().Status(ctx, &pb.StatusRequest{})
 	switch {
@@ -127,7 +128,7 @@ func (m *Conn) isVoter(ctx context.Context, clusterID string) error {
 // authEnabled reports whether authentication is on. 3.4 cannot be asked that: it tells by how
 // it refuses a user without a name, of which there is none.
 func (m *Conn) authEnabled(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := starvation.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	s, err := m.etcd.AuthStatus(ctx)
 	if err == nil {
@@ -232,7 +233,7 @@ func (c *Client) tryPasswords(ctx context.Context, cluster string, m *Conn, q Au
 // tryPassword lets a user come in. One who should have no password is tried with one that is
 // wrong in any case: etcd tells apart why it refuses it.
 func (m *Conn) tryPassword(ctx context.Context, user string, password Password, has bool) (state.PasswordState, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := starvation.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	if !has {
 		password = Password(rand.Text())
@@ -437,7 +438,7 @@ func (c *Client) comesInAsRoot(cluster string, e Endpoint, w AuthWork) error {
 // awaitAccess asks a member for what only user root is told, for a moment: it may not have
 // heard yet that authentication is on.
 func (c *Client) awaitAccess(ctx context.Context, cluster string, e Endpoint) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := starvation.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	m, err := c.client(cluster, e)
 	if err != nil {

@@ -29,6 +29,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/starvation"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -135,7 +136,7 @@ func dial(e Endpoint, more ...grpc.DialOption) (*Conn, error) {
 	}
 	options := append(bound(), grpc.WithReadBufferSize(bufferSize), grpc.WithWriteBufferSize(bufferSize), grpc.WithIdleTimeout(maxIdle), grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
-		MinConnectTimeout: askTimeout,
+		MinConnectTimeout: 4 * askTimeout, // the question's own limit is in another time
 	}), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return reach(ctx) }))
 	options = append(options, more...)
 	var in *login
@@ -159,7 +160,7 @@ func dial(e Endpoint, more ...grpc.DialOption) (*Conn, error) {
 	}
 	return &Conn{
 		member: cmp.Or(e.Member, e.Host), incarnation: e.Incarnation, etcd: c, login: in, versionURL: base + "/version",
-		http: &http.Client{Transport: transport, Timeout: askTimeout}, margin: snapshotMargin,
+		http: &http.Client{Transport: transport}, margin: snapshotMargin,
 	}, nil
 }
 
@@ -325,7 +326,7 @@ func (c *Client) ask(ctx context.Context, cluster string, e Endpoint) *answer {
 // askOne asks one member these questions, of which the first is for its status, until one is not
 // answered.
 func (c *Client) askOne(ctx context.Context, cluster string, e Endpoint, questions ...func(*answer, context.Context) error) *answer {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := starvation.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	a := &answer{endpoint: e}
 	m, err := c.client(cluster, e)
@@ -427,7 +428,7 @@ var (
 // index in etcd's memory, in a fraction of the time that a hash takes. Errors:
 // ErrCompacted, ErrCorrupt.
 func (m *Conn) CountKeys(ctx context.Context, revision int64) (keys, at int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := starvation.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	options := []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithCountOnly()}
 	if revision > 0 {
@@ -642,7 +643,7 @@ func (c *Client) Snapshot(ctx context.Context, cluster string, member Target) (i
 // Snapshot streams the member's database, and no more than that can have grown to since it
 // was asked for its size. The caller closes it.
 func (m *Conn) Snapshot(ctx context.Context) (io.ReadCloser, error) {
-	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	asking, cancel := starvation.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	now, err := m.maintenance().Status(asking, &pb.StatusRequest{})
 	if err != nil {

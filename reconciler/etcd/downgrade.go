@@ -12,6 +12,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorate/quorate/reconciler/starvation"
 )
 
 // downgradeTimeout bounds a question about a downgrade: the member asks the
@@ -117,7 +119,7 @@ const snapshotMetric = "etcd_snap_fsync_duration_seconds_count"
 // SnapshotCount is how often a member has saved its state since it started, by its own
 // metrics.
 func (c *Client) SnapshotCount(ctx context.Context, cluster string, member Endpoint) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := starvation.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	m, err := c.client(cluster, member)
 	if err != nil {

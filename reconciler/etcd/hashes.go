@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/quorate/quorate/reconciler/starvation"
 )
 
 // hashTime bounds one hash by the size of the database in bytes: 10 s, and a second for
@@ -86,7 +88,7 @@ func lowestRevision(asked []*answer) (revision int64) {
 // them have.
 func again(ctx context.Context, asked []*answer) int64 {
 	eachMember(len(asked), func(i int) {
-		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		ctx, cancel := starvation.WithTimeout(ctx, askTimeout)
 		defer cancel()
 		_ = asked[i].askStatus(ctx) // else it stays what it was
 	})
@@ -118,7 +120,7 @@ func hashAll(ctx context.Context, asked []*answer, revision int64, p patience) (
 // handOver moves the leadership to another member, and reports whether that was done. A
 // leader that keeps it is compared all the same.
 func (a *answer) handOver(ctx context.Context, to *answer) bool {
-	ctx, cancel := context.WithTimeout(ctx, 2*askTimeout)
+	ctx, cancel := starvation.WithTimeout(ctx, 2*askTimeout)
 	defer cancel()
 	_, err := a.client.etcd.MoveLeader(ctx, to.status.Header.MemberId)
 	return err == nil
@@ -140,7 +142,7 @@ func (a *answer) askHash(ctx context.Context, revision int64, limit time.Duratio
 		return err
 	}
 	a.hash = hash
-	reading, cancel := context.WithTimeout(ctx, askTimeout)
+	reading, cancel := starvation.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	a.keys, _, _ = a.client.CountKeys(ctx, hash.Revision) // what is unknown is not compared
 	return a.askRead(reading)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quorate/quorate/reconciler/starvation"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -41,7 +42,7 @@ func askLeader(ctx context.Context, r *state.Round, answers []*answer) {
 // heard is how many bytes the member has received from each other one, by ID in
 // hexadecimal, by its own metrics.
 func (m *Conn) heard(ctx context.Context) (map[string]int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := starvation.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	heard := map[string]int64{}
 	bad := error(nil)

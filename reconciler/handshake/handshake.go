@@ -19,6 +19,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/starvation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -137,16 +138,14 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // has shown. Who the server is, is for the caller to judge by that. The error is a RefusedError
 // where it did not take the client's; with TLS 1.3 that shows only when it answers.
 func Show(ctx context.Context, address, host string, client tls.Certificate) (*x509.Certificate, error) {
-	ctx, cancel := context.WithTimeout(ctx, Limit)
+	ctx, cancel := starvation.WithTimeout(ctx, Limit)
 	defer cancel()
 	raw, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("reach %s: %w", address, err)
 	}
 	defer raw.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = raw.SetDeadline(deadline)
-	}
+	defer context.AfterFunc(ctx, func() { _ = raw.Close() })()
 	conn := tls.Client(raw, &tls.Config{
 		ServerName: host, MinVersion: tls.VersionTLS12, InsecureSkipVerify: true,
 		// It is shown whether or not the server names its authority: that is the question.

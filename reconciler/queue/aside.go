@@ -3,12 +3,13 @@ package queue
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Run makes passes with so many workers until the queue is shut down, and returns when
 // those under way have ended.
 func (q Queue) Run(ctx context.Context, workers int, h Handler) {
-	p := &pool{queue: q, handler: h, ctx: ctx, most: workers, working: workers}
+	p := &pool{queue: q, handler: h, ctx: ctx, working: workers, places: places{free: workers}, most: workers}
 	for range workers {
 		p.all.Go(p.work)
 	}
@@ -24,8 +25,40 @@ func Aside(ctx context.Context) (back func()) {
 	if !inPool {
 		return func() {}
 	}
+	p.pause()
 	p.leave()
 	return sync.OnceFunc(p.enter)
+}
+
+// Pause is for what very many passes wait for at once. A pass that pauses needs no processor, and keeps
+// its worker until it is aside, so that the others wait in the queue.
+type Pause struct{ pass *pass }
+
+// BeginPause has the pass with this ctx pause. Outside of Run it does nothing.
+func BeginPause(ctx context.Context) Pause {
+	p, inPool := ctx.Value(passKey{}).(*pass)
+	if !inPool {
+		return Pause{}
+	}
+	p.pause()
+	return Pause{p}
+}
+
+// Aside gives the worker of the pass to others, as Aside does.
+func (p Pause) Aside() {
+	if p.pass != nil {
+		p.pass.leave()
+	}
+}
+
+// End has the pass go on in its turn, so that those whose pauses end together have no more of the
+// processor than the workers have: before those that have not begun, unless it is late. Those that are
+// late have every second turn at the most. It is called once, and may keep nothing that a pass waits for
+// which does not pause.
+func (p Pause) End(late bool) {
+	if p.pass != nil {
+		p.pass.enterInTurn(late)
+	}
 }
 
 // pool is the workers of one queue.
@@ -37,14 +70,17 @@ type pool struct {
 	all     sync.WaitGroup
 
 	mu sync.Mutex
-	// working are the workers whose pass is not aside.
+	// working are the workers whose pass is not aside, and those that have none.
 	working int
+	// places are of the passes that are not aside.
+	places places
 }
 
 // work makes passes until the queue is shut down, or there are too many workers.
 func (p *pool) work() {
-	for p.queue.Next(context.WithValue(p.ctx, passKey{}, &pass{pool: p}), p.handler) {
-		if p.tooMany() {
+	for {
+		one := &pass{Handler: p.handler, pool: p}
+		if !p.queue.Next(context.WithValue(p.ctx, passKey{}, one), one) || p.tooMany() {
 			return
 		}
 	}
@@ -61,23 +97,101 @@ func (p *pool) tooMany() bool {
 	return true
 }
 
+// places are as many as there are workers: a pass has one while it needs the processor. The pool's lock is
+// held for each of its methods.
+type places struct {
+	// free is below 0 where passes came back that do not wait for one.
+	free int
+	// back, begin and late are those that wait for a place to go on, to begin, and to go on late.
+	back, begin, late []chan struct{}
+	// lates says that the next turn is one of those that are late.
+	lates bool
+}
+
+// take returns what is closed once there is a place, for which it waits among others.
+func (p *places) take(others *[]chan struct{}) (given chan struct{}) {
+	given = make(chan struct{})
+	*others = append(*others, given)
+	p.give(0)
+	return given
+}
+
+// give gives so many places back, and those that are free to those that wait.
+func (p *places) give(n int) {
+	for p.free += n; p.free > 0; p.free-- {
+		next := p.next()
+		if next == nil {
+			return
+		}
+		close((*next)[0])
+		*next = (*next)[1:]
+	}
+}
+
+// next are those among whom the first is next; nil where none waits.
+func (p *places) next() *[]chan struct{} {
+	order := []*[]chan struct{}{&p.back, &p.begin, &p.late}
+	if p.lates {
+		order = []*[]chan struct{}{&p.late, &p.back, &p.begin}
+	}
+	for _, waiting := range order {
+		if len(*waiting) > 0 {
+			p.lates = waiting != &p.late
+			return waiting
+		}
+	}
+	return nil
+}
+
 // passKey is the key of the pass in a ctx.
 type passKey struct{}
 
 // pass is one pass of a pool. It may be aside for several reasons at once.
 type pass struct {
+	Handler
 	pool    *pool
 	reasons int
+	// placed says that it has a place, and staffed that it has a worker. It is aside without.
+	placed, staffed bool
 }
 
-func (p *pass) leave() {
+// Pass implements Handler.
+func (p *pass) Pass(ctx context.Context, key string) (wait time.Duration, known bool, err error) {
+	p.pool.mu.Lock()
+	given := p.pool.places.take(&p.pool.places.begin)
+	p.pool.mu.Unlock()
+	<-given
+	p.placed, p.staffed = true, true
+	defer func() {
+		p.pool.mu.Lock()
+		defer p.pool.mu.Unlock()
+		if p.placed {
+			p.pool.places.give(1)
+		}
+	}()
+	return p.Handler.Pass(ctx, key)
+}
+
+// pause gives the place of the pass to another.
+func (p *pass) pause() {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	p.reasons++
-	if p.reasons > 1 {
+	if p.placed {
+		p.placed = false
+		p.pool.queue.turns.end()
+		p.pool.places.give(1)
+	}
+}
+
+// leave has another worker take over.
+func (p *pass) leave() {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	if !p.staffed {
 		return
 	}
-	p.pool.queue.turns.end()
+	p.staffed = false
 	p.pool.working--
 	if p.pool.working < p.pool.most {
 		p.pool.working++
@@ -85,12 +199,45 @@ func (p *pass) leave() {
 	}
 }
 
+// enter has the pass go on.
 func (p *pass) enter() {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	p.reasons--
-	if p.reasons == 0 {
-		p.pool.queue.turns.begin()
+	if p.reasons == 0 && !p.placed {
+		p.pool.places.free--
+		p.goOn()
+	}
+}
+
+// enterInTurn has the pass go on once there is a place for it.
+func (p *pass) enterInTurn(late bool) {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	p.reasons--
+	if p.reasons > 0 || p.placed {
+		return
+	}
+	others := &p.pool.places.back
+	if late {
+		others = &p.pool.places.late
+	}
+	given := p.pool.places.take(others)
+	p.pool.mu.Unlock()
+	<-given
+	p.pool.mu.Lock()
+	if p.reasons > 0 || p.placed { // it is aside for something else since, or is back from that
+		p.pool.places.give(1)
+		return
+	}
+	p.goOn()
+}
+
+func (p *pass) goOn() {
+	p.placed = true
+	p.pool.queue.turns.begin()
+	if !p.staffed {
+		p.staffed = true
 		p.pool.working++
 	}
 }

@@ -2,8 +2,11 @@ package queue_test
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,6 +90,142 @@ func TestAPassThatWaitsLeavesItsPlace(t *testing.T) {
 			t.Errorf("%d passes, %d at once", s.made["fast29"], s.top)
 		}
 		s.mu.Unlock()
+		q.ShutDown()
+		<-ended
+	})
+}
+
+// Very many passes that come back at once go on as many at a time as there are workers, before those that
+// have not begun. Those that are late have every second turn. Afterwards there are as many workers as there
+// were.
+func TestPassesComeBackInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var order []string
+		working, top := 0, 0
+		q, letGo, ended := queue.New(state.MinRequeue), make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			q.Run(t.Context(), 2, handling(func(ctx context.Context, key string) time.Duration {
+				if key != "new" {
+					pause := queue.BeginPause(ctx)
+					pause.Aside()
+					within := queue.Aside(ctx)
+					<-letGo
+					within()
+					pause.End(strings.HasPrefix(key, "late"))
+				}
+				mu.Lock()
+				order = append(order, key)
+				working++
+				top = max(top, working)
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+				working--
+				mu.Unlock()
+				return 24 * time.Hour
+			}))
+		}()
+		add := func(kind string, n int) {
+			for i := range n {
+				q.Add(kind + strconv.Itoa(i))
+			}
+		}
+		wait := func() {
+			time.Sleep(time.Minute)
+			synctest.Wait()
+		}
+		add("late", 30)
+		add("swift", 10)
+		wait()
+		close(letGo)
+		synctest.Wait()
+		q.Add("new")
+		wait()
+		if len(order) != 41 || top != 2 {
+			t.Errorf("%d of 41 passes have gone on, %d at once with 2 workers", len(order), top)
+		}
+		kinds := map[string]int{}
+		for _, key := range order[:slices.Index(order, "new")] {
+			kinds[strings.TrimRight(key, "0123456789")]++
+		}
+		if kinds["swift"] != 10 || kinds["late"] < 9 || kinds["late"] > 15 {
+			t.Errorf("before a new pass have gone on %v, want 10 that are swift, and as many that are late", kinds)
+		}
+		order, top = nil, 0
+		add("swift", 30)
+		wait()
+		if len(order) != 30 || top != 2 {
+			t.Errorf("then %d of 30 have gone on, %d at once", len(order), top)
+		}
+		q.ShutDown()
+		<-ended
+	})
+}
+
+// handling is a handler that is only a function, which returns the time until the next pass.
+type handling func(ctx context.Context, key string) time.Duration
+
+func (h handling) Pass(ctx context.Context, key string) (time.Duration, bool, error) {
+	return h(ctx, key), true, nil
+}
+
+func (handling) Failed(string, error) {}
+func (handling) Succeeded(string)     {}
+
+// A pass that is aside for something else while it waits for its turn gives the place that it gets to
+// another, and has one in the end.
+func TestAPassMayGoAsideWhileItWaitsForItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var working, top, made atomic.Int32
+		work := func() {
+			top.Store(max(top.Load(), working.Add(1)))
+			time.Sleep(time.Second)
+			working.Add(-1)
+			made.Add(1)
+		}
+		q, taken, ended := queue.New(state.MinRequeue), make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			q.Run(t.Context(), 1, handling(func(ctx context.Context, key string) time.Duration {
+				switch key {
+				case "taker":
+					close(taken)
+					time.Sleep(time.Second)
+				case "twice":
+					pause := queue.BeginPause(ctx)
+					pause.Aside()
+					<-taken
+					var back sync.WaitGroup
+					back.Go(func() { pause.End(false) }) // has the place when the taker ends
+					time.Sleep(time.Millisecond)
+					other := queue.Aside(ctx)
+					time.Sleep(time.Minute)
+					back.Wait()
+					other()
+					work()
+				default:
+					work()
+				}
+				return 24 * time.Hour
+			}))
+		}()
+		for _, key := range []string{"twice", "taker", "a", "b", "c"} {
+			q.Add(key)
+		}
+		time.Sleep(30 * time.Second)
+		if n := made.Load(); n != 3 {
+			t.Errorf("%d of 3 others had their pass while it was aside", n)
+		}
+		time.Sleep(time.Hour)
+		for i := range 10 {
+			q.Add(strconv.Itoa(i))
+		}
+		time.Sleep(time.Minute)
+		if made.Load() != 14 || top.Load() != 1 {
+			t.Errorf("%d of 14 passes were made, %d at once with one worker", made.Load(), top.Load())
+		}
 		q.ShutDown()
 		<-ended
 	})

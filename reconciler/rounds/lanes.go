@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/queue"
+	"github.com/quorate/quorate/reconciler/starvation"
 )
 
 // Patience is how long the members of a cluster may take to answer before they count as late. It
@@ -37,25 +38,30 @@ func NewLanes(places int) *Lanes {
 }
 
 // Ask calls ask, once there is a place for the cluster. While it asks, the pass with this ctx is
-// aside. For a place among the swift it waits with its worker, so that the others wait in the queue,
-// in its order; who is late waits aside, too. Nobody has a place among the swift for longer than
-// Patience: so many clusters that fall silent at once hold up the others for no longer than it takes
-// to find that out. When ctx ends, ask need not wait for a place.
+// aside. For a place among the swift it waits with its worker, so that the others wait in the queue, in
+// its order; who is late waits aside, too. Nobody is asked in a place among the swift for longer than
+// Patience: so many clusters that fall silent at once hold up the others for no longer than it takes to
+// find that out. When ctx ends, ask need not wait for a place.
+//
+// The place is left once it is the turn of the pass to go on, so that no more answers wait for that than
+// there are places. What counts is the time that the process has had: where it is short of the processor
+// all answers are late, and to ask more at a time for that would make them later still.
 func (l *Lanes) Ask(ctx context.Context, cluster string, ask func()) {
-	var begun time.Time
-	if l.lates.Get(cluster) {
-		defer queue.Aside(ctx)()
-		defer enter(ctx, l.late)()
-		begun = time.Now()
+	pause, isLate := queue.BeginPause(ctx), l.lates.Get(cluster)
+	var leave func()
+	if isLate {
+		pause.Aside()
+		leave = enter(ctx, l.late)
 	} else {
-		leave := enter(ctx, l.swift)
-		defer leave()
-		begun = time.Now()
-		defer time.AfterFunc(Patience, leave).Stop()
-		defer queue.Aside(ctx)()
+		leave = enter(ctx, l.swift)
+		pause.Aside()
+		defer starvation.AfterFunc(Patience, leave)()
 	}
+	defer leave()
+	defer func() { pause.End(isLate) }()
+	begun := starvation.Begin()
 	ask()
-	if time.Since(begun) >= Patience {
+	if isLate = begun.Elapsed() >= Patience; isLate {
 		l.lates.Put(cluster, true)
 	} else {
 		l.lates.Forget(cluster)

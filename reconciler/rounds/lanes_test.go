@@ -3,7 +3,9 @@ package rounds_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/rounds"
+	"github.com/quorate/quorate/reconciler/starvation"
+	"github.com/quorate/quorate/reconciler/starvation/starvationtest"
 )
 
 // silence is how long a member that does not answer is waited for.
@@ -189,4 +193,135 @@ func TestTheQueueKeepsItsOrder(t *testing.T) {
 		q.ShutDown()
 		<-ended
 	})
+}
+
+// A pass that waits to ask keeps no other from going on: with one worker and one place, passes take no
+// longer than their questions.
+func TestAPassThatWaitsToAskKeepsNoneFromGoingOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, o := queue.New(time.Second), &ordered{lanes: rounds.NewLanes(1)}
+		for i := range 20 {
+			q.Add(fmt.Sprint("crowd/", i))
+		}
+		begun, ended := time.Now(), make(chan time.Duration, 1)
+		go func() {
+			q.Run(t.Context(), 1, o)
+			ended <- time.Since(begun)
+		}()
+		synctest.Wait()
+		q.ShutDown()
+		if took := <-ended; len(o.begun) != 20 || took > 20*rounds.Patience/2 {
+			t.Errorf("%d passes whose questions take %s took %s", len(o.begun), rounds.Patience/2, took)
+		}
+	})
+}
+
+// counter counts what is under way.
+type counter struct{ now, top, all atomic.Int32 }
+
+func (c *counter) begin() { c.all.Add(1); c.top.Store(max(c.top.Load(), c.now.Add(1))) }
+func (c *counter) end()   { c.now.Add(-1) }
+
+// planning asks each cluster, and then plans for a while.
+type planning struct {
+	lanes *rounds.Lanes
+	// answer is how long the answers of the crowd take.
+	answer time.Duration
+	// open are the questions that are not planned for, and plans what is planned.
+	open, plans counter
+	mu          sync.Mutex
+	planned     []string
+}
+
+func (p *planning) Pass(ctx context.Context, key string) (time.Duration, bool, error) {
+	if strings.HasPrefix(key, "crowd/") {
+		p.lanes.Ask(ctx, key, func() {
+			p.open.begin()
+			time.Sleep(p.answer)
+		})
+		p.open.end()
+	} else {
+		p.lanes.Ask(ctx, key, func() {})
+	}
+	p.plans.begin()
+	p.mu.Lock()
+	p.planned = append(p.planned, key)
+	p.mu.Unlock()
+	time.Sleep(rounds.Patience)
+	p.plans.end()
+	return 24 * time.Hour, true, nil
+}
+
+func (p *planning) Failed(string, error) {}
+func (p *planning) Succeeded(string)     {}
+
+// However many members answer at the same time, no more clusters are planned for at a time than there are
+// workers: those that are asked meanwhile need the processor, too. No more are asked than can be planned for
+// before their answers are old, and one that answers in time does not wait behind all that are late.
+func TestAnswersArePlannedForInTurn(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		answer        time.Duration
+		places, asked int
+		before        int
+	}{
+		{name: "they answer in time", answer: rounds.Patience / 2, places: 8, asked: 8, before: 100},
+		{name: "they are late", answer: rounds.Patience, places: 1, asked: 8, before: 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q, p := queue.New(time.Second), &planning{lanes: rounds.NewLanes(c.places), answer: c.answer}
+				var known sync.WaitGroup
+				for i := range 100 {
+					key := fmt.Sprint("crowd/", i)
+					known.Go(func() { p.lanes.Ask(t.Context(), key, func() { time.Sleep(c.answer) }) })
+					q.Add(key)
+				}
+				known.Wait()
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					q.Run(t.Context(), 2, p)
+				}()
+				time.Sleep(2 * rounds.Patience)
+				q.Add("shop/orders")
+				synctest.Wait()
+				q.ShutDown()
+				<-ended
+				if n, top := p.plans.all.Load(), p.plans.top.Load(); n != 101 || top != 2 {
+					t.Errorf("%d of 101 clusters are planned for, %d at a time with 2 workers", n, top)
+				}
+				if top := int(p.open.top.Load()); top != c.asked {
+					t.Errorf("%d questions are open at a time, want %d", top, c.asked)
+				}
+				if at := slices.Index(p.planned, "shop/orders"); at > c.before {
+					t.Errorf("one that answers in time is planned for after %d of 100 others", at)
+				}
+			})
+		})
+	}
+}
+
+// A cluster whose answer is late because quorate itself stood still does not count as late, and its place
+// is not given to another: to ask more members at a time would make all of them later.
+func TestAStandstillOfQuorateMakesNoClusterLate(t *testing.T) {
+	go starvation.Watch(t.Context(), slog.New(slog.DiscardHandler))
+	time.Sleep(100 * time.Millisecond)
+	l := rounds.NewLanes(1)
+	var other atomic.Bool
+	var others sync.WaitGroup
+	l.Ask(t.Context(), "shop/orders", func() {
+		others.Go(func() { l.Ask(t.Context(), "shop/users", func() { other.Store(true) }) })
+		starvationtest.StandStill(t, 3*rounds.Patience)
+		time.Sleep(rounds.Patience / 5)
+		if other.Load() {
+			t.Error("its place was given to another")
+		}
+	})
+	others.Wait()
+	for _, cluster := range []string{"shop/orders", "shop/users"} {
+		if wait := l.Spaced(cluster, 0); wait > 0 {
+			t.Errorf("%s counts as late", cluster)
+		}
+	}
 }

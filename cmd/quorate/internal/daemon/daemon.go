@@ -33,6 +33,7 @@ import (
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/reconciler/starvation"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -112,6 +113,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	if c.Lease.divided() {
 		options.Lease, options.Shards = parts.together.held, parts
 	}
+	go starvation.Watch(ctx, log)
 	events, stop := newRecorder(c.Options.Notes)
 	defer stop()
 	members := etcd.New()

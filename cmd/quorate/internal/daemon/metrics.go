@@ -4,6 +4,8 @@ import (
 	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quorate/quorate/reconciler/starvation"
 )
 
 // newMetrics registers what is known of the process, and returns the gauge that is 1
@@ -19,6 +21,9 @@ func newMetrics(registry prometheus.Registerer, version string, clock *ServerClo
 	skew := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "quorate_clock_skew_seconds", Help: "How far the clock of quorate's machine is ahead of the API server's, by the time in its answers; negative where it is behind, 0 within a second.",
 	}, func() float64 { return clock.Ahead().Seconds() })
-	registry.MustRegister(build, leader, skew)
+	starved := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "quorate_starved_seconds_total", Help: "For how long this process was kept from running, by its CPU limit or an overloaded node. Limits on the answers of members do not count that time.",
+	}, func() float64 { return starvation.Lost().Seconds() })
+	registry.MustRegister(build, leader, skew, starved)
 	return leader
 }
