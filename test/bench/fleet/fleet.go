@@ -11,8 +11,10 @@ import (
 	"syscall"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -70,6 +72,7 @@ type run struct {
 	*lab.Progress
 	o        Options
 	dir      string
+	api      kubernetes.Interface
 	members  *members
 	git      *lab.GitServer
 	daemon   *lab.Daemon
@@ -127,7 +130,7 @@ func (r *run) prepare(ctx context.Context, _ *Figures) (err error) {
 	if err != nil {
 		return err
 	}
-	r.members = startMembers()
+	r.api, r.members = api, startMembers()
 	r.ends = append(r.ends, r.members.close)
 	if _, err := startNodes(ctx, api, r.members, r.o); err != nil {
 		return err
@@ -203,6 +206,21 @@ func (r *run) awaitMembers(ctx context.Context) error {
 	})
 }
 
+// awaitStatuses waits until the status of every cluster is written for the first time: quorate writes so many
+// objects a second, and is not at rest meanwhile.
+func (r *run) awaitStatuses(ctx context.Context) error {
+	return r.Wait(ctx, "first statuses", limit, func(ctx context.Context) (bool, string, error) {
+		if err := sleep(ctx, 5*time.Second); err != nil { // to ask costs the API server something, too
+			return false, "", err
+		}
+		without, err := r.api.AppsV1().StatefulSets("").List(ctx, metav1.ListOptions{LabelSelector: "!" + naming.LabelPhase, Limit: 1})
+		if err != nil {
+			return false, "", err
+		}
+		return len(without.Items) == 0, "some are left", nil
+	})
+}
+
 // hear notes what quorate tells of its clusters.
 func (r *run) hear(l lab.LogLine) {
 	r.mu.Lock()
@@ -272,7 +290,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // rest measures the daemon while nothing is to be done.
 func (r *run) rest(ctx context.Context, f *Figures) (err error) {
-	if err := sleep(ctx, watched/2); err != nil { // what the start has left is done
+	if err := r.awaitStatuses(ctx); err != nil {
+		return err
+	}
+	if err := sleep(ctx, watched/2); err != nil { // what that has left is done
 		return err
 	}
 	r.members.forget()
