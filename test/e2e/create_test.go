@@ -54,7 +54,28 @@ func TestCreate(t *testing.T) {
 				t.Errorf("minAvailable is %d, want %d", got, tc.minAvailable)
 			}
 			w.expectIdle("3.6.16")
+			w.expectNoHoldFromStandstills()
 		})
+	}
+}
+
+// expectNoHoldFromStandstills has the daemon stand still now and then, as one whose CPU limit is used up. It
+// knows for how long, and takes no member for silent because of that.
+func (w *world) expectNoHoldFromStandstills() {
+	w.Helper()
+	const times, still = 3, 4 * time.Second
+	before, mark := w.metric("quorate_starved_seconds_total"), w.daemon.Log.Mark()
+	for range times {
+		w.must(w.daemon.Pause())
+		time.Sleep(still)
+		w.must(w.daemon.Resume())
+		time.Sleep(still / 2)
+	}
+	if lost := w.metric("quorate_starved_seconds_total") - before; lost < 0.9*times*still.Seconds() {
+		w.Errorf("%.1fs are lost by the daemon's own count, of %s", lost, times*still)
+	}
+	if holds := w.lines(mark, lab.Hold()); len(holds) > 0 {
+		w.Errorf("a standstill of the daemon makes it hold: %s", holds[0].Raw)
 	}
 }
 
