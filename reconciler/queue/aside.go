@@ -53,8 +53,8 @@ func (p Pause) Aside() {
 
 // End has the pass go on in its turn, so that those whose pauses end together have no more of the
 // processor than the workers have: before those that have not begun, unless it is late. Those that are
-// late have every second turn at the most. It is called once, and may keep nothing that a pass waits for
-// which does not pause.
+// late have every second turn at the most. It is called once, and without a lock for which a pass may wait
+// that is at work.
 func (p Pause) End(late bool) {
 	if p.pass != nil {
 		p.pass.enterInTurn(late)

@@ -39,7 +39,7 @@ func NewLanes(places int) *Lanes {
 
 // Ask calls ask, once there is a place for the cluster. While it asks, the pass with this ctx is
 // aside. For a place among the swift it waits with its worker, so that the others wait in the queue, in
-// its order; who is late waits aside, too. Nobody is asked in a place among the swift for longer than
+// its order; one that is late waits aside, too. No cluster is asked in a place among the swift for longer than
 // Patience: so many clusters that fall silent at once hold up the others for no longer than it takes to
 // find that out. When ctx ends, ask need not wait for a place.
 //

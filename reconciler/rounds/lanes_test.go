@@ -3,7 +3,6 @@ package rounds_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/rounds"
-	"github.com/quorate/quorate/reconciler/starvation"
 	"github.com/quorate/quorate/reconciler/starvation/starvationtest"
 )
 
@@ -305,8 +303,7 @@ func TestAnswersArePlannedForInTurn(t *testing.T) {
 // A cluster whose answer is late because quorate itself stood still does not count as late, and its place
 // is not given to another: to ask more members at a time would make all of them later.
 func TestAStandstillOfQuorateMakesNoClusterLate(t *testing.T) {
-	go starvation.Watch(t.Context(), slog.New(slog.DiscardHandler))
-	time.Sleep(100 * time.Millisecond)
+	starvationtest.Watch(t)
 	l := rounds.NewLanes(1)
 	var other atomic.Bool
 	var others sync.WaitGroup

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,10 +17,7 @@ import (
 // A limit of a process that stands still for a while ends later by that time.
 func TestATimeoutDoesNotCountAStandstill(t *testing.T) {
 	const limit, still = time.Second, 1500 * time.Millisecond
-	var watching sync.WaitGroup
-	watched, end := context.WithCancel(t.Context())
-	watching.Go(func() { starvation.Watch(watched, slog.New(slog.DiscardHandler)) })
-	time.Sleep(100 * time.Millisecond)
+	end := starvationtest.Watch(t)
 	ctx, cancel := starvation.WithTimeout(t.Context(), limit)
 	defer cancel()
 	begun, had := time.Now(), starvation.Begin()
@@ -32,7 +28,6 @@ func TestATimeoutDoesNotCountAStandstill(t *testing.T) {
 		t.Errorf("a limit of %s ended after %s, %s of them with a processor: %v", limit, took, had.Elapsed(), ctx.Err())
 	}
 	end()
-	watching.Wait()
 	lost := starvation.Lost()
 	if lost < still-200*time.Millisecond {
 		t.Errorf("%s are lost in %s", lost, still)
@@ -43,7 +38,8 @@ func TestATimeoutDoesNotCountAStandstill(t *testing.T) {
 	}
 }
 
-// What is lost counts before it is over: of a process that goes on, a limit may end first.
+// Time counts as lost while a tick is late, and not only after it: once a stopped process runs again, a limit
+// may be looked at before the tick ends.
 func TestATickThatIsLateCountsBeforeItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		starvation.Tock(time.Now())

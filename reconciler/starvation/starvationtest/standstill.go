@@ -4,13 +4,32 @@
 package starvationtest
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/reconciler/starvation"
 )
+
+// Watch has a standstill be measured until the test ends, or end is called.
+func Watch(t testing.TB) (end func()) {
+	var watching sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	watching.Go(func() { starvation.Watch(ctx, slog.New(slog.DiscardHandler)) })
+	end = func() {
+		cancel()
+		watching.Wait()
+	}
+	t.Cleanup(end)
+	time.Sleep(100 * time.Millisecond) // it has begun
+	return end
+}
 
 // StandStill stops this process, and has another one let it go on after d. Tests that run in parallel must
 // not run beside it.

@@ -16,7 +16,6 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/cmd/quorate/internal/publish"
 	"github.com/quorate/quorate/reconciler/report"
-	"github.com/quorate/quorate/reconciler/report/series"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -67,11 +66,6 @@ func (l *listing) MustRegister(collectors ...prometheus.Collector) {
 // kindOf is the kind of a metric of a collector, in the words of Prometheus.
 func kindOf(c prometheus.Collector, name string) string {
 	switch c.(type) {
-	case *series.Store:
-		if strings.HasSuffix(name, "_total") {
-			return "counter"
-		}
-		return "gauge"
 	case *prometheus.CounterVec:
 		return "counter"
 	case *prometheus.HistogramVec, prometheus.Histogram:
@@ -80,9 +74,12 @@ func kindOf(c prometheus.Collector, name string) string {
 		return "gauge"
 	case prometheus.Counter:
 		return "counter"
-	default:
-		return "gauge"
 	}
+	// A series.Store has both kinds, and a function of one looks like one of the other: the name tells.
+	if strings.HasSuffix(name, "_total") {
+		return "counter"
+	}
+	return "gauge"
 }
 
 // allMetrics are those of a daemon that follows and publishes, by name.
