@@ -8,6 +8,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/report"
@@ -62,7 +63,10 @@ type doubt struct {
 	took     time.Duration
 }
 
-func lasting(s decision.Step) string { return "lasting " + s.Steady() }
+// lastings begin the names of steps that went well.
+const lastings = "lasting "
+
+func lasting(s decision.Step) string { return lastings + s.Steady() }
 
 // confirming is the confirmation that a plan asks for, by what it is asked for; "" for
 // none, or nobody to ask.
@@ -108,8 +112,18 @@ func (p *pace) failed(c desired.Cluster, s decision.Step, confirmed []doubt, pro
 	return last
 }
 
+// begins reports whether a step writes down why a member is to come or to leave: what
+// follows it brings that to its end.
+func begins(s decision.Step) bool {
+	_, joins := s.Action.(action.BeginJoin)
+	_, leaves := s.Action.(action.BeginLeave)
+	return joins || leaves
+}
+
 // done notes a step that went well, and returns how long it waits before it is
-// taken again.
+// taken again. Where members come or leave for a reason that is new, such as a node that
+// is drained, the steps before count from the first again: they are due once more for that
+// reason, and not because they did not last.
 func (p *pace) done(c desired.Cluster, s decision.Step, confirmed []doubt) time.Duration {
 	var wait time.Duration
 	p.note(c, func(tries map[string]try) {
@@ -117,7 +131,11 @@ func (p *pace) done(c desired.Cluster, s decision.Step, confirmed []doubt) time.
 		for _, d := range confirmed {
 			delete(tries, d.name)
 		}
-		t := again(c, tries[lasting(s)])
+		last, known := tries[lasting(s)]
+		if begins(s) && (!known || last.wish != c.Digest) {
+			startAfresh(tries)
+		}
+		t := again(c, last)
 		if t.times > 1 {
 			wait = queue.BackOff(state.MinRequeue, t.times-1)
 		}
@@ -128,6 +146,17 @@ func (p *pace) done(c desired.Cluster, s decision.Step, confirmed []doubt) time.
 		tries[lasting(s)] = t
 	})
 	return wait
+}
+
+// startAfresh has the steps that went well count from the first again. They stay known, so
+// that two steps that undo each other do not start each other afresh in turn.
+func startAfresh(tries map[string]try) {
+	for name, t := range tries {
+		if strings.HasPrefix(name, lastings) {
+			t.times, t.until = 0, time.Time{}
+			tries[name] = t
+		}
+	}
 }
 
 // held notes that confirmations have led to a hold, and returns how long until the next

@@ -86,6 +86,50 @@ func TestRepeatedStepsAreSlowedDown(t *testing.T) {
 	})
 }
 
+// 555: the steps that move a member for a new reason, such as the next node that is drained, are
+// those of the last time, and not slowed down; the same reason again slows them down, also where
+// two steps undo each other.
+func TestStepsAreDueAgainForANewReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pace
+		c, moved := clustertest.InGit().Identified(), step(action.MoveLeader{From: "orders-1", To: "orders-0"})
+		moves := func(reason string) time.Duration {
+			for _, a := range []action.Action{action.BeginJoin{Member: "orders-1"}, action.BeginLeave{Member: "orders-0"}} {
+				p.done(c, decision.Step{Action: a, Reason: reason}, nil)
+			}
+			return p.done(c, moved, nil)
+		}
+		for i, m := range []struct {
+			reason string
+			want   time.Duration
+		}{
+			{"another release", 0},
+			{"node n1 is cordoned", 0},
+			{"node n2 is cordoned", 0},
+			{"node n2 is cordoned", state.MinRequeue},
+			{"node n1 is cordoned", 2 * state.MinRequeue},
+			{"node n2 is cordoned", 4 * state.MinRequeue},
+			{"node n3 is cordoned", 0},
+		} {
+			if got := moves(m.reason); got != m.want {
+				t.Errorf("%d: %s: it waits %s, want %s", i, m.reason, got, m.want)
+			}
+		}
+		if _, left := p.left(c, lasting(moved)); left != 0 {
+			t.Errorf("it waits for %s", left)
+		}
+		p.done(c, moved, nil)
+		p.done(c, step(action.EndRoll{}), nil)
+		if _, left := p.left(c, lasting(moved)); left == 0 {
+			t.Error("a step that begins nothing ends the wait of another")
+		}
+		moves("node n4 is cordoned")
+		if _, left := p.left(c, lasting(moved)); left != 0 {
+			t.Errorf("for a new reason it waits for %s yet", left)
+		}
+	})
+}
+
 // 186: what failed waits under its name, whatever members and revisions are in it, and so
 // does the comparison of the members' data that it rested on; another step does not wait.
 func TestFailedStepsWait(t *testing.T) {

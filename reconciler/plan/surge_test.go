@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/surge"
@@ -185,6 +186,13 @@ func leftItsNode() mutation {
 	})
 }
 
+// ledTo has a Service lead to other members than it should.
+func ledTo(service string) mutation {
+	return func(s *situation.Situation) {
+		s.Observed.Objects[0] = state.Object{Kind: "Service", Name: service, State: state.ObjectDrifted, Detail: ".spec.selector"}
+	}
+}
+
 // leavesItsVolume is leftItsNode whose volume was deleted a while ago.
 func leavesItsVolume(ago time.Duration) mutation {
 	return with(leftItsNode(), func(s *situation.Situation) {
@@ -212,6 +220,9 @@ func TestADrainMayTakeThePodOfAFirstMemberThatHasLeft(t *testing.T) {
 	})
 	checkRule(t, objects.Drift, []ruleCase{
 		{name: "555: the budget lets it go, and says why", size: 2, change: with(left, budgetIs(state.ObjectDrifted)), want: "apply PodDisruptionBudget orders: it keeps the members, and orders-0 is none any more"},
+		{name: "558: clients are led to the member that stays, and why is said", size: 2, change: with(left, ledTo(naming.ClientService("orders"))), want: "apply Service orders-client: clients are led to orders-1 alone while the other member comes or leaves: .spec.selector"},
+		{name: "558: that is said of no other Service", size: 2, change: with(left, ledTo("orders")), want: "apply Service orders: it differs from what Git says: .spec.selector"},
+		{name: "558: nor where each member serves", size: 2, change: with(second(), ledTo(naming.ClientService("orders"))), want: "apply Service orders-client: it differs from what Git says: .spec.selector"},
 		{name: "555: it says that of no other object", size: 2, change: with(left, fought("Service", 0)), want: "apply Service orders: it differs from what Git says"},
 	})
 	for name, c := range map[string]struct {

@@ -48,7 +48,10 @@ func Drift(s *situation.Situation) verdict.Verdict {
 // putBack applies an object that differs.
 func putBack(s *situation.Situation, o state.Object) verdict.Verdict {
 	why := "it differs from what Git says: "
-	switch left := surge.Evictable(s.Desired.Name, s.Git.Spec, s.Observed); {
+	left, serves := surge.Evictable(s.Desired.Name, s.Git.Spec, s.Observed), surge.Serves(s.Git.Spec, s.Observed.Record)
+	switch {
+	case situation.ForClients(s, o) && serves != "":
+		why = "clients are led to " + serves + " alone while the other member comes or leaves: "
 	case o.Kind != state.KindBudget:
 	case left != "":
 		why = "it keeps the members, and " + left + " is none any more, so that a drain of its node may end: "
