@@ -71,11 +71,29 @@ func TestNoActionRestsOnAGlance(t *testing.T) {
 		if g.rounds != 0 || g.glances != 1 {
 			t.Fatalf("it was not glanced at: %d rounds, %d glances", g.rounds, g.glances)
 		}
+		w.Scale(1, "kubectl-edit")
+		w.MustPass()
+		if steps := w.Log.String(); len(w.Lines("step done", "action")) != 1 || g.rounds == 0 || g.glances != 2 {
+			t.Errorf("%d rounds in full and %d glances before\n%s", g.rounds, g.glances, steps)
+		}
+	})
+}
+
+// A commit costs no glance: once Git wants something else, members are asked in full at once, and glanced at again when
+// they are at rest.
+func TestWhatGitChangesIsAskedInFullAtOnce(t *testing.T) {
+	glancing(t, func(w *reconcilertest.World, g *glanced) {
+		g.rounds = 0
 		w.Wish.Spec.Upgrade.Wave = 7
 		w.Wish.Digest = "another"
 		w.MustPass()
-		if steps := w.Log.String(); len(w.Lines("step done", "action")) != 1 || g.rounds == 0 {
-			t.Errorf("%d rounds in full before\n%s", g.rounds, steps)
+		if steps := w.Log.String(); len(w.Lines("step done", "action")) != 1 || g.rounds == 0 || g.glances != 0 {
+			t.Errorf("%d rounds in full and %d glances before\n%s", g.rounds, g.glances, steps)
+		}
+		w.MustPass()
+		w.MustPass()
+		if g.glances != 1 {
+			t.Errorf("%d glances at rest", g.glances)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/state"
@@ -282,7 +283,7 @@ func (r *Reconciler) confirm(ctx context.Context, v *observe.View, p decision.Pl
 	}
 	compare := p.Hold.Compare && acts
 	defer queue.Aside(ctx)()
-	r.Observer.Confirm(ctx, v, observe.Question{Compare: compare, Listen: p.Hold.Listen, Stops: p.Hold.Stops})
+	r.Observer.Confirm(ctx, v, observe.Question{Compare: compare, Listen: p.Hold.Listen, Stops: p.Hold.Stops, Well: p.Hold.Again == verdict.Instantly})
 	if p.Hold.Compare && !acts {
 		v.Observed.AssumeCompared()
 	}

@@ -107,7 +107,7 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster, glance bool) (
 	// A formed cluster without a reachable member has a round, too: an empty one.
 	if len(g.endpoints) > 0 || g.parsed != nil && g.parsed.Formed() {
 		o.Lanes.Ask(ctx, g.cluster.Key(), func() {
-			if g.rounds, g.glanced = o.Rests.Look(ctx, g.cluster.Key(), g.endpoints, glance); !g.glanced {
+			if g.rounds, g.glanced = o.Rests.Look(ctx, g.cluster, g.endpoints, glance); !g.glanced {
 				g.rounds = []state.Round{o.Members.Round(ctx, g.cluster.Key(), g.endpoints, false)}
 			}
 		})

@@ -104,7 +104,7 @@ func (o *Observer) Look(ctx context.Context, c desired.Cluster) (*View, error) {
 // Rested notes that nothing is to be done by a view.
 func (o *Observer) Rested(v *View) {
 	if len(v.Observed.Rounds) == 1 && !v.Glanced {
-		o.Rests.Keep(v.Cluster.Key(), v.Endpoints, v.Observed.Rounds[0])
+		o.Rests.Keep(v.Cluster, v.Endpoints, v.Observed.Rounds[0])
 	}
 }
 
@@ -149,22 +149,28 @@ type Question struct {
 	Compare, Listen bool
 	// Stops is the member that stops next, "" for none.
 	Stops string
+	// Well says that nothing was wrong by what the members have answered last, which was once.
+	Well bool
 }
 
+// recent is how long ago what is seen twice may have been seen for the first time, in the same pass.
+const recent = 5 * time.Second
+
 // Confirm asks the members twice more, the second time after the least time that the
-// planner wants between the two. Where their data is to be compared, that is the first
+// planner wants between the two; only that second time, where nothing was wrong when this pass
+// has asked them in full a moment ago. Where their data is to be compared, that is the first
 // time; where it raises a suspicion, they are compared once more before the second, which
 // is always a quick one: a comparison may take longer than an answer counts. To listen
 // whom the leader hears takes a while between the two.
 //
 // A member that stops, or leaves, after that is handed no leadership by a comparison.
 func (o *Observer) Confirm(ctx context.Context, v *View, q Question) {
-	endpoints := v.stopping(q.Stops)
-	rounds := []state.Round{o.round(ctx, v, endpoints, q.Compare)}
-	if q.Compare && state.Suspicious(rounds[0]) {
-		rounds = append(rounds, o.round(ctx, v, endpoints, true))
+	before, between := v.Observed.Round(), state.Between
+	var rounds []state.Round
+	if q.Compare || q.Listen || !q.Well || v.Glanced || before == nil || time.Since(before.At) > recent {
+		rounds = o.first(ctx, v, q)
+		before = &rounds[len(rounds)-1]
 	}
-	before, between := &rounds[len(rounds)-1], state.Between
 	if q.Listen {
 		between = state.Listening
 	}
@@ -178,6 +184,16 @@ func (o *Observer) Confirm(ctx context.Context, v *View, q Question) {
 		last.Listen(before)
 	}
 	v.Observed.Rounds = append(v.Observed.Rounds, append(rounds, last)...)
+}
+
+// first asks the members the first of two times.
+func (o *Observer) first(ctx context.Context, v *View, q Question) []state.Round {
+	endpoints := v.stopping(q.Stops)
+	rounds := []state.Round{o.round(ctx, v, endpoints, q.Compare)}
+	if q.Compare && state.Suspicious(rounds[0]) {
+		rounds = append(rounds, o.round(ctx, v, endpoints, true))
+	}
+	return rounds
 }
 
 // Reach is as much of a view as a backup needs: the record, and how to reach the

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/state"
@@ -18,34 +19,37 @@ type Glance func(ctx context.Context, cluster string, members []etcd.Endpoint, l
 // a look, is seen at most what a glance does not show.
 const glancing = 110 * time.Second
 
-// Rests are the last rounds in full of clusters at rest, to which members are compared.
+// Rests are the last rounds in full of clusters at rest, to which members are compared. Once Git wants
+// something else, a cluster is not at rest: a glance at it would be one question more.
 type Rests struct {
 	// Glance is nil where members are asked everything each time.
 	Glance Glance
 	last   memo.Map[rest]
 }
 
-// rest is a round in full in which nothing was to be done, and which members were asked.
+// rest is a round in full in which nothing was to be done for the wish of a digest, and which members
+// were asked.
 type rest struct {
+	digest  string
 	round   state.Round
 	members []string
 }
 
 // Look glances at members that were at rest a moment ago, where a glance is enough, and returns their
 // round if they are as they were.
-func (r *Rests) Look(ctx context.Context, cluster string, members []etcd.Endpoint, enough bool) (now []state.Round, same bool) {
-	last := r.last.Get(cluster)
-	if !enough || r.Glance == nil || time.Since(last.round.At) >= glancing || !slices.Equal(last.members, incarnations(members)) {
+func (r *Rests) Look(ctx context.Context, c desired.Cluster, members []etcd.Endpoint, enough bool) (now []state.Round, same bool) {
+	last := r.last.Get(c.Key())
+	if !enough || r.Glance == nil || last.digest != c.Digest || time.Since(last.round.At) >= glancing || !slices.Equal(last.members, incarnations(members)) {
 		return nil, false
 	}
-	round, same := r.Glance(ctx, cluster, members, last.round)
+	round, same := r.Glance(ctx, c.Key(), members, last.round)
 	return []state.Round{round}, same
 }
 
 // Keep notes a round in full in which nothing is to be done.
-func (r *Rests) Keep(cluster string, members []etcd.Endpoint, round state.Round) {
+func (r *Rests) Keep(c desired.Cluster, members []etcd.Endpoint, round state.Round) {
 	if r.Glance != nil {
-		r.last.Put(cluster, rest{round, incarnations(members)})
+		r.last.Put(c.Key(), rest{c.Digest, round, incarnations(members)})
 	}
 }
 
