@@ -69,7 +69,7 @@ func (l *Lanes) Ask(ctx context.Context, cluster string, ask func()) {
 }
 
 // spacing is the least time between two looks at clusters that are late, whichever they are.
-const spacing = 20 * time.Millisecond
+const spacing = 40 * time.Millisecond
 
 // maxSpacing is the longest time that a late cluster waits for that.
 const maxSpacing = time.Minute
