@@ -38,6 +38,8 @@ type hunt struct {
 	// histories, by the mutant's number.
 	reach  map[int][]string
 	played map[int][]int
+	// took is how long each test takes.
+	took map[string]time.Duration
 	found  []result
 	// broken are histories that break an invariant without any mutant, and are left out.
 	broken []string
@@ -175,12 +177,15 @@ func (h *hunt) watch(histories int) error {
 		questions = append(questions, q)
 	}
 	var mu sync.Mutex
-	h.reach, h.played = map[int][]string{}, map[int][]int{}
+	h.reach, h.played, h.took = map[int][]string{}, map[int][]int{}, map[string]time.Duration{}
 	err := each(h, "tests and histories without any mutant", questions, func(w *worker, q question) error {
-		failed := ""
+		failed, begun := "", time.Now()
 		crashed, err := w.ask(q, func(a answer) {
 			mu.Lock()
 			defer mu.Unlock()
+			if a.Test != "" {
+				h.took[a.Test] = time.Since(begun)
+			}
 			if a.Failed {
 				failed = a.Test
 			}
@@ -194,9 +199,9 @@ func (h *hunt) watch(histories int) error {
 		}
 		return nil
 	})
-	for m := range h.reach {
+	for m := range h.reach { // of each kind the quick ones first
 		slices.SortFunc(h.reach[m], func(a, b string) int {
-			return cmp.Or(cmp.Compare(h.kinds[a], h.kinds[b]), cmp.Compare(a, b))
+			return cmp.Or(cmp.Compare(h.kinds[a], h.kinds[b]), cmp.Compare(h.took[a], h.took[b]))
 		})
 	}
 	for m := range h.played {
