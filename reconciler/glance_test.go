@@ -79,7 +79,7 @@ func TestNoActionRestsOnAGlance(t *testing.T) {
 	})
 }
 
-// A commit costs no glance: once Git wants something else, members are asked in full at once, and glanced at again when
+// A commit costs no glance: once Git wants something else, members are asked in full at once, twice before an action, and glanced at again when
 // they are at rest.
 func TestWhatGitChangesIsAskedInFullAtOnce(t *testing.T) {
 	glancing(t, func(w *reconcilertest.World, g *glanced) {
@@ -87,7 +87,7 @@ func TestWhatGitChangesIsAskedInFullAtOnce(t *testing.T) {
 		w.Wish.Spec.Upgrade.Wave = 7
 		w.Wish.Digest = "another"
 		w.MustPass()
-		if steps := w.Log.String(); len(w.Lines("step done", "action")) != 1 || g.rounds == 0 || g.glances != 0 {
+		if steps := w.Log.String(); len(w.Lines("step done", "action")) != 1 || g.rounds != 2 || g.glances != 0 {
 			t.Errorf("%d rounds in full and %d glances before\n%s", g.rounds, g.glances, steps)
 		}
 		w.MustPass()

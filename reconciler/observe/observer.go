@@ -153,9 +153,6 @@ type Question struct {
 	Well bool
 }
 
-// recent is how long ago what is seen twice may have been seen for the first time, in the same pass.
-const recent = 5 * time.Second
-
 // Confirm asks the members twice more, the second time after the least time that the
 // planner wants between the two; only that second time, where nothing was wrong when this pass
 // has asked them in full a moment ago. Where their data is to be compared, that is the first
@@ -167,7 +164,7 @@ const recent = 5 * time.Second
 func (o *Observer) Confirm(ctx context.Context, v *View, q Question) {
 	before, between := v.Observed.Round(), state.Between
 	var rounds []state.Round
-	if q.Compare || q.Listen || !q.Well || v.Glanced || before == nil || time.Since(before.At) > recent {
+	if q.Compare || q.Listen || !q.Well || !v.justAsked() {
 		rounds = o.first(ctx, v, q)
 		before = &rounds[len(rounds)-1]
 	}

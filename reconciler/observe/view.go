@@ -78,6 +78,15 @@ func (v *View) Drift(kind, name string) (d drift.Drift, there bool) {
 	return d, there
 }
 
+// recent is how long ago what is seen twice may have been seen for the first time.
+const recent = 5 * time.Second
+
+// justAsked reports whether the members were asked in full a moment ago.
+func (v *View) justAsked() bool {
+	last := v.Observed.Round()
+	return !v.Glanced && last != nil && time.Since(last.At) <= recent
+}
+
 // stopping are the endpoints of the members, of which one stops next; "" for none.
 func (v *View) stopping(member string) []etcd.Endpoint {
 	endpoints := slices.Clone(v.Endpoints)
