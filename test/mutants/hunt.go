@@ -39,8 +39,8 @@ type hunt struct {
 	reach  map[int][]string
 	played map[int][]int
 	// took is how long each test takes.
-	took map[string]time.Duration
-	found  []result
+	took  map[string]time.Duration
+	found []result
 	// broken are histories that break an invariant without any mutant, and are left out.
 	broken []string
 	// tried is told of each mutant.
