@@ -270,13 +270,16 @@ func runsOfDay(line *cron.SpecSchedule) (first, last, shortest time.Duration) {
 	return first, last, shortest
 }
 
-// daysApart is how many days lie between the nearest two of thirty on which a line
-// runs; 0 when it runs on one only.
+// daysApart is how many days lie between the nearest two on which a line runs; 0 when it runs
+// on one only. Thirty tell it where days of the month or of the week are given; where both are, a
+// day that is either counts, and how near they come differs from year to year, for 28 years.
 func daysApart(line *cron.SpecSchedule) int {
-	const day, runs = 24 * time.Hour, 30
+	const day, runs, star = 24 * time.Hour, 30, 1 << 63
+	either := (line.Dom|line.Dow)&star == 0
+	end := reference().AddDate(28, 0, 0)
 	nearest := 0
 	at := line.Next(reference()).Truncate(day)
-	for range runs {
+	for n := 0; n < runs || either && at.Before(end); n++ {
 		next := line.Next(at.Add(day - time.Nanosecond)).Truncate(day)
 		if next.IsZero() {
 			break

@@ -147,20 +147,28 @@ func FuzzSchedule(f *testing.F) {
 
 // The shortest interval is that between two neighbouring times.
 func TestShortestInterval(t *testing.T) {
-	walked := func(s cron.Schedule) time.Duration {
-		shortest, days, day := time.Duration(0), 0, time.Time{}
-		for at := s.Next(reference()); days <= 30; {
-			if today := at.Truncate(24 * time.Hour); today != day {
-				day, days = today, days+1
+	const day = 24 * time.Hour
+	// walked goes through the times of the first day, and through the days of 28 years, after which
+	// days fall on the same weekdays again.
+	walked := func(s cron.Schedule) (shortest time.Duration) {
+		note := func(d time.Duration) {
+			if shortest == 0 || d < shortest {
+				shortest = d
 			}
-			next := s.Next(at)
+		}
+		first := s.Next(reference().Add(-time.Nanosecond))
+		today, last := first.Truncate(day), first
+		for next := s.Next(first); next.Before(today.Add(day)) && !next.IsZero(); next = s.Next(next) {
+			note(next.Sub(last))
+			last = next
+		}
+		for end := reference().AddDate(28, 0, 0); !today.After(end); {
+			next := s.Next(today.Add(day - time.Nanosecond))
 			if next.IsZero() {
 				break
 			}
-			if d := next.Sub(at); shortest == 0 || d < shortest {
-				shortest = d
-			}
-			at = next
+			note(next.Sub(last))
+			today, last = next.Truncate(day), last.Add(next.Truncate(day).Sub(today))
 		}
 		return shortest
 	}
@@ -176,6 +184,7 @@ func TestShortestInterval(t *testing.T) {
 	for _, line := range []string{
 		"@every 90m", "@daily", "@weekly", "@yearly", "0 2 * * 6", "0 2 29 2 *", "0 2 * * 1,2", "0 0,23 * * *",
 		"0 2 1 * *", "0 2 1,15 * 5", "*/7 * * * *", "59 23 31 1-12/2 *", "30 23,1 * * 1,3",
+		"0 0 2 1,4 0", "0 0 29 2 1", "0 0 1,29 2,3 *", "0 0 1,31 1,12 *",
 	} {
 		check(t, line)
 	}
