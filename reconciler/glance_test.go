@@ -79,8 +79,8 @@ func TestNoActionRestsOnAGlance(t *testing.T) {
 	})
 }
 
-// A commit costs no glance: once Git wants something else, members are asked in full at once, twice before an action, and glanced at again when
-// they are at rest.
+// A commit costs no glance: once Git wants something else, members are asked in full at once, twice before an
+// action, and glanced at again when they are at rest.
 func TestWhatGitChangesIsAskedInFullAtOnce(t *testing.T) {
 	glancing(t, func(w *reconcilertest.World, g *glanced) {
 		g.rounds = 0
