@@ -44,7 +44,12 @@ type try struct {
 	// problem is what it failed with, "" for a success, and otherwise what a commit can say
 	// that does without it.
 	problem, otherwise string
+	// done is the step that went well, "" for a failure or a confirmation.
+	done string
 }
+
+// often reports whether it was tried more often than a blip explains.
+func (t try) often() bool { return t.times >= queue.MaxSilentConflicts }
 
 // The names of what is tried. Members, revisions and times are no part of what fails: it
 // fails as well for the next one.
@@ -142,7 +147,7 @@ func (p *pace) done(c desired.Cluster, s decision.Step, confirmed []doubt) time.
 		if s.AtOnce {
 			wait = min(wait, maxUndone)
 		}
-		t.until = t.at.Add(wait)
+		t.done, t.until = s.Steady(), t.at.Add(wait)
 		tries[lasting(s)] = t
 	})
 	return wait
@@ -195,14 +200,14 @@ func (p *pace) rest(c desired.Cluster) {
 	}
 }
 
-// again is one more try of the same; the first, where the last one was for another wish
-// or is long ago.
+// again is one more try of the same; the first, where the last one was for another wish,
+// is long ago, or is to count no more.
 func again(c desired.Cluster, last try) try {
 	now := time.Now()
-	if last.wish != c.Digest || now.Sub(last.at) > memory {
+	if last.wish != c.Digest || now.Sub(last.at) > memory || last.times == 0 {
 		last = try{wish: c.Digest, since: now}
 	}
-	last.times, last.at, last.problem = last.times+1, now, ""
+	last.times, last.at, last.problem, last.done = last.times+1, now, "", ""
 	return last
 }
 

@@ -174,7 +174,9 @@ func (r *Reconciler) take(ctx context.Context, v *observe.View, step decision.St
 		r.reportRetry(v, last)
 		return r.atMost(last.until.Sub(last.at)), err
 	}
-	return r.atMost(r.pace.done(v.Cluster, step, asked)), nil
+	r.pace.done(v.Cluster, step, asked)
+	last, left := r.pace.left(v.Cluster, lasting(step))
+	return r.notYet(v, last, left)
 }
 
 // refused notes that an object was not taken as it was applied, and reports whether that is so.
@@ -200,10 +202,10 @@ func (r *Reconciler) refused(v *observe.View, act action.Action, err error) bool
 	return true
 }
 
-// notYet ends a pass that found nothing to do but what failed, or what did not last. Only
-// the first is no success.
+// notYet ends a pass after which there is nothing to do but what failed, or what does not
+// last. That is no success; the second only once it is more than a blip.
 func (r *Reconciler) notYet(v *observe.View, last try, left time.Duration) (time.Duration, error) {
-	if last.problem == "" {
+	if last.problem == "" && !last.often() {
 		return r.atMost(left), nil
 	}
 	r.reportRetry(v, last)
@@ -213,10 +215,16 @@ func (r *Reconciler) notYet(v *observe.View, last try, left time.Duration) (time
 // atMost keeps passes coming while a step waits: another one may be due.
 func (r *Reconciler) atMost(wait time.Duration) time.Duration { return min(wait, r.Options.Resync) }
 
-// reportRetry reports a step that fails for longer than a blip.
+// reportRetry reports a step that fails, or does not last, for longer than a blip.
 func (r *Reconciler) reportRetry(v *observe.View, last try) {
-	if last.times >= queue.MaxSilentConflicts {
-		r.Reporter.Waits(v.Cluster, report.Retry{Problem: last.problem, Otherwise: last.otherwise, Failures: last.times, Since: last.since, Again: last.until, Most: queue.MaxRetry})
+	if !last.often() {
+		return
+	}
+	again := report.Retry{Times: last.times, Since: last.since, Again: last.until, Most: queue.MaxRetry}
+	if last.done != "" {
+		r.Reporter.Undone(v.Cluster, last.done, again)
+	} else {
+		r.Reporter.Waits(v.Cluster, last.problem, last.otherwise, again)
 	}
 }
 

@@ -117,6 +117,56 @@ func TestOnlyWhatHasFailedWaits(t *testing.T) {
 	}, clustertest.SetVersion("3.6.12"), nowhere)
 }
 
+// 604: a step that succeeds each time and does not last is said: which, and since when, in the
+// same words each time it is taken again, until it lasts.
+func TestAStepThatDoesNotLastIsSaid(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		began := time.Now().UTC()
+		w.Running(func(r reconcilertest.Running) {
+			// Another writer deletes the Service each second.
+			ctx, lasts := context.WithCancel(w.Context())
+			defer lasts()
+			go func() {
+				for ctx.Err() == nil {
+					_ = w.API.CoreV1().Services("shop").Delete(ctx, "orders-client", metav1.DeleteOptions{})
+					time.Sleep(time.Second)
+				}
+			}()
+			for range 3 {
+				r.Minute()
+			}
+			w.WantPhase(schema.KindCluster, "orders", schema.PhaseStalled, "Undone")
+			said := func() string {
+				_, why := w.Status(schema.KindCluster, "orders").Phase()
+				return why.Reason + ": " + why.Message
+			}
+			before := said()
+			for _, part := range []string{"apply Service orders-client", "again and again since " + began.Format("2006-01-02T15:04"), "done again within 5m0s of the last time"} {
+				if !strings.Contains(before, part) {
+					t.Errorf("the status does not say %q: %s", part, before)
+				}
+			}
+			idle := 0
+			for range 12 * 60 {
+				time.Sleep(time.Second)
+				if after := said(); strings.HasPrefix(after, "Idle") {
+					idle++ // before it is undone once more
+				} else if after != before {
+					t.Errorf("the status says\n%s\nand said\n%s", after, before)
+				}
+			}
+			if idle > 6 {
+				t.Errorf("the step is said to last for %d seconds of twelve minutes", idle)
+			}
+			lasts()
+			for range 6 {
+				r.Minute()
+			}
+			w.WantPhase(schema.KindCluster, "orders", schema.PhaseReady, "Idle")
+		})
+	})
+}
+
 // 371: a repair waits for the store of its backup as long as that is down; the status says
 // since when, and names the word in Git that lets it go on. That word is obeyed at once.
 func TestARepairWaitsForItsStoreAndNamesTheWayOn(t *testing.T) {

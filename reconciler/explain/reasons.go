@@ -13,6 +13,15 @@ func reasons() []Entry {
 			},
 		},
 		{
+			Name: "Undone", Topic: Reason,
+			Means: "quorate has taken the step in the message five times or more, it succeeded each time, and something undid it. It is taken again, less often each time, at most five minutes apart.",
+			Why:   "To do it at once each time would be a fight with another writer, which neither of the two wins, at the cost of the API server and of clients.",
+			Do: []string{
+				"Find what undoes it: the object's metadata.managedFields say who wrote it last, the audit log of the API server who deleted it.",
+				"Stop that, or change the file so that quorate does not want it; a commit that changes the file has it tried at once.",
+			},
+		},
+		{
 			Name: "Orphaned", Topic: Reason,
 			Means: "No readable file declares this cluster any more. It keeps running, and is no longer reconciled, repaired or backed up.",
 			Why:   "Deleting a file never deletes a cluster: the file may be missing by mistake.",

@@ -26,9 +26,9 @@ const (
 // and action before that counts as a failure: a cache that lags has caught up by then.
 const MaxSilentConflicts = 5
 
-// ErrNotYet ends a pass that found nothing to do but what has failed before, and whose
-// time has not come: neither a failure nor a success.
-var ErrNotYet = errors.New("what has failed is tried again later")
+// ErrNotYet ends a pass that found nothing to do but what has failed before, or did not
+// last, and whose time has not come: neither a failure nor a success.
+var ErrNotYet = errors.New("what was in vain is tried again later")
 
 // Queue has the keys that wait for a pass.
 type Queue struct {

@@ -35,7 +35,15 @@ type knownStatus struct {
 	failures int
 	// retry is since when, and when it is tried again; "" for a short while.
 	retry string
+	// reason is why it is not what Git says: it fails, or does not last.
+	reason string
 }
+
+// The reasons of objects that are not what Git says, whatever quorate does.
+const (
+	reasonFailed = "Failed"
+	reasonUndone = "Undone"
+)
 
 // shownFailures keeps a conflict or a blip from being news.
 const shownFailures = 2
@@ -53,20 +61,23 @@ func (s *Board) Failed(key string, err error, first schema.Status) {
 		if text := Shorten(err.Error()); WithoutNumbers(text) != WithoutNumbers(k.failure) {
 			k.failure = text
 		}
+		if k.reason != reasonFailed {
+			k.reason, k.retry = reasonFailed, ""
+		}
 		if k.list == nil {
 			k.list, k.failures = []schema.Status{first}, shownFailures
 		}
 	})
 }
 
-// waits keeps since when something fails, and when it is tried again. Passes that found
-// something else to wait for do not hide it.
-func (s *Board) waits(key, failure, retry string) {
+// again keeps what fails or does not last, since when, and when it is tried again. Passes that
+// found something else to wait for do not hide it.
+func (s *Board) again(key, reason, what, retry string) {
 	s.change(key, func(k *knownStatus) {
-		if failure = Shorten(failure); WithoutNumbers(failure) != WithoutNumbers(k.failure) {
-			k.failure = failure
+		if what = Shorten(what); WithoutNumbers(what) != WithoutNumbers(k.failure) {
+			k.failure = what
 		}
-		k.failures, k.retry = max(k.failures, shownFailures), retry
+		k.failures, k.retry, k.reason = max(k.failures, shownFailures), retry, reason
 	})
 }
 
@@ -83,7 +94,7 @@ func (s *Board) Wording(key, failure string) string {
 
 // Succeeded ends a row of failures.
 func (s *Board) Succeeded(key string) {
-	s.change(key, func(k *knownStatus) { k.failure, k.failures, k.retry = "", 0, "" })
+	s.change(key, func(k *knownStatus) { k.failure, k.failures, k.retry, k.reason = "", 0, "", "" })
 }
 
 // Forget drops what is known of an object.
@@ -129,7 +140,7 @@ func (k knownStatus) shown() []schema.Status {
 	}
 	for i, status := range list {
 		if phase, _ := status.Phase(); i == 0 || phase != schema.PhaseReady { // a restore that is done stays done
-			list[i].Status.Conditions = schema.ConditionsOf(schema.PhaseStalled, "Failed", message)
+			list[i].Status.Conditions = schema.ConditionsOf(schema.PhaseStalled, k.reason, message)
 		}
 	}
 	return list

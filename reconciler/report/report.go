@@ -113,28 +113,35 @@ func (r *Reporter) Succeeded(c desired.Cluster) {
 	r.Board.Succeeded(c.Key())
 }
 
-// Retry is a step that has failed several times in a row.
+// Retry is a step that was taken several times in a row, in vain.
 type Retry struct {
-	// Problem of the last failure, and Otherwise what a commit can say that does without
-	// the step, "" for nothing.
-	Problem, Otherwise string
-	Failures           int
-	// Since is when it failed first, Again when it is tried next, and Most the longest
-	// time between two tries.
+	Times int
+	// Since is when it was taken first, Again when it is taken next, and Most the longest
+	// time between two times.
 	Since, Again time.Time
 	Most         time.Duration
 }
 
-// Waits reports once that a step keeps failing, and when it is tried again.
-func (r *Reporter) Waits(c desired.Cluster, t Retry) {
+// Waits reports once that a step keeps failing with a problem, and when it is tried again.
+// otherwise is what a commit can say that does without the step, "" for nothing.
+func (r *Reporter) Waits(c desired.Cluster, problem, otherwise string, t Retry) {
 	since := TimeOrNever(t.Since)
 	retry := fmt.Sprintf("it has failed since %s, and is tried again within %s of each failure, or with a commit that changes the file", since, t.Most)
-	if t.Otherwise != "" {
-		retry += "; " + t.Otherwise
+	if otherwise != "" {
+		retry += "; " + otherwise
 	}
-	r.Board.waits(c.Key(), t.Problem, retry)
+	r.Board.again(c.Key(), reasonFailed, problem, retry)
 	if r.Said.Changed(c.Key(), topicRetry, since) {
-		r.Log.Warn("step waits after its failures", "cluster", c.Key(), "failures", t.Failures, "since", since, "again", TimeOrNever(t.Again), "error", t.Problem, "remedy", t.Otherwise)
+		r.Log.Warn("step waits after its failures", "cluster", c.Key(), "failures", t.Times, "since", since, "again", TimeOrNever(t.Again), "error", problem, "remedy", otherwise)
+	}
+}
+
+// Undone reports once that a step succeeds each time, and does not last.
+func (r *Reporter) Undone(c desired.Cluster, step string, t Retry) {
+	since := TimeOrNever(t.Since)
+	r.Board.again(c.Key(), reasonUndone, step, fmt.Sprintf("quorate has done this again and again since %s, and something undoes it each time; it is done again within %s of the last time, or with a commit that changes the file", since, t.Most))
+	if r.Said.Changed(c.Key(), topicRetry, step+" "+since) {
+		r.Log.Warn("step does not last", "cluster", c.Key(), "step", step, "times", t.Times, "since", since, "again", TimeOrNever(t.Again))
 	}
 }
 
