@@ -38,11 +38,11 @@ import (
 const benchClusters = 1000
 
 // passOverAll makes a pass over every cluster, and wants each to be at rest.
-func passOverAll(b *testing.B, r *reconciler.Reconciler, clusters map[string]desired.Cluster) {
+func passOverAll(b *testing.B, r *reconciler.Reconciler, clusters map[string]*desired.Cluster) {
 	b.Helper()
 	for key, c := range clusters {
-		if wait, err := r.Pass(b.Context(), c); err != nil || wait != r.Options.Resync {
-			p, _ := r.Plan(b.Context(), c)
+		if wait, err := r.Pass(b.Context(), *c); err != nil || wait != r.Options.Resync {
+			p, _ := r.Plan(b.Context(), *c)
 			b.Fatalf("%s: wait %s, error %v\n%s", key, wait, err, p.Text())
 		}
 	}

@@ -184,7 +184,7 @@ func (r *Reconciler) others(c desired.Cluster) []desired.Cluster {
 	var others []desired.Cluster
 	for key, o := range r.Desired() {
 		if key != c.Key() {
-			others = append(others, o)
+			others = append(others, *o)
 		}
 	}
 	slices.SortFunc(others, func(a, b desired.Cluster) int { return cmp.Compare(a.Key(), b.Key()) })

@@ -72,8 +72,8 @@ type Options struct {
 	BackupBandwidth int64
 	// BackupStallTimeout is how long nothing of a backup may move before it fails. Default 5m.
 	BackupStallTimeout time.Duration
-	// Workers is how many clusters are reconciled at the same time, besides those whose members are
-	// being asked. Default DefaultWorkers.
+	// Workers is how many clusters are reconciled at the same time, besides those that wait for their
+	// members or for the API server. Default DefaultWorkers.
 	Workers int
 	// MaxAsks is how many clusters' members are asked at the same time; those that answer late
 	// have eight times as many places of their own. Default DefaultMaxAsks.
@@ -177,7 +177,7 @@ type Reconciler struct {
 
 	mu sync.Mutex
 	// desired is replaced, and never changed.
-	desired map[string]desired.Cluster
+	desired map[string]*desired.Cluster
 }
 
 // New returns a Reconciler that has observed nothing yet.
@@ -191,7 +191,7 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, copied *copies.Cache,
 		o.Notes = kube
 	}
 	r := &Reconciler{
-		kube: kube, Options: o, cache: cache, copies: copied, desired: map[string]desired.Cluster{}, disrupting: make(chan struct{}, 1),
+		kube: kube, Options: o, cache: cache, copies: copied, desired: map[string]*desired.Cluster{}, disrupting: make(chan struct{}, 1),
 		queue: queue.New(state.MinRequeue), rules: rules{plan.Make, plan.Decide},
 		mirror: &statuses.Mirror{Kube: kube, Namespaces: o.Namespaces, By: statuses.ByOf(o.Owner)},
 	}
@@ -275,7 +275,7 @@ func (r *Reconciler) shutDown() {
 }
 
 // SetDesired replaces what Git says. A cluster that is no longer named is left
-// running: it is only no longer reconciled.
+// running: it is only no longer reconciled. The list is the Reconciler's from then on.
 func (r *Reconciler) SetDesired(clusters []desired.Cluster) {
 	for _, key := range r.replaceDesired(clusters) {
 		if r.Options.Shards.Mine(key) {
@@ -288,26 +288,30 @@ func (r *Reconciler) SetDesired(clusters []desired.Cluster) {
 
 // replaceDesired returns the keys of the clusters that are no longer named.
 func (r *Reconciler) replaceDesired(clusters []desired.Cluster) (vanished []string) {
+	next := make(map[string]*desired.Cluster, len(clusters))
+	for i := range clusters {
+		c := &clusters[i]
+		*c = c.Identified()
+		next[c.Key()] = c
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next := make(map[string]desired.Cluster, len(clusters))
-	for _, c := range clusters {
-		c = c.Identified()
-		next[c.Key()] = c
-		old, known := r.desired[c.Key()]
-		if !r.Options.Shards.Mine(c.Key()) {
+	for i := range clusters {
+		c, key := &clusters[i], clusters[i].Key()
+		if !r.Options.Shards.Mine(key) {
 			continue
 		}
+		old, known := r.desired[key]
 		if !known {
-			r.Reporter.Adopted(c)
+			r.Reporter.Adopted(*c)
 		}
-		if !known || !desired.Same(old, c) {
-			r.queue.Add(c.Key())
+		if !known || !desired.Same(*old, *c) {
+			r.queue.Add(key)
 		}
 	}
 	for key, c := range r.desired {
 		if _, named := next[key]; !named {
-			r.forget(key, c)
+			r.forget(key, *c)
 			vanished = append(vanished, key)
 		}
 	}
@@ -327,7 +331,7 @@ func (r *Reconciler) forget(key string, c desired.Cluster) {
 }
 
 // Desired returns what Git declares of clusters, by key. It is shared, and never changed.
-func (r *Reconciler) Desired() map[string]desired.Cluster {
+func (r *Reconciler) Desired() map[string]*desired.Cluster {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.desired
@@ -337,8 +341,10 @@ func (r *Reconciler) Desired() map[string]desired.Cluster {
 func (r *Reconciler) Get(key string) (c desired.Cluster, named bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, named = r.desired[key]
-	return c, named
+	if d := r.desired[key]; d != nil {
+		return *d, true
+	}
+	return c, false
 }
 
 // enqueue asks for a pass over a cluster, if Git names it.

@@ -243,9 +243,9 @@ func TestDefaultsOverrideNothing(t *testing.T) {
 func TestLooksAtClustersAtRestAreSpaced(t *testing.T) {
 	r := &Reconciler{Options: Options{}.withDefaults()}
 	for clusters, want := range map[int]time.Duration{0: DefaultResync, 6_000: DefaultResync, 6_001: 30_005 * time.Millisecond, 10_000: 50 * time.Second} {
-		r.desired = make(map[string]desired.Cluster, clusters)
+		r.desired = make(map[string]*desired.Cluster, clusters)
 		for i := range clusters {
-			r.desired[strconv.Itoa(i)] = desired.Cluster{}
+			r.desired[strconv.Itoa(i)] = &desired.Cluster{}
 		}
 		if got := r.resync(); got != want {
 			t.Errorf("%d clusters are looked at every %s, want %s", clusters, got, want)

@@ -93,7 +93,7 @@ func (r *Reconciler) Take(of func(cluster string) bool) {
 	r.mu.Lock()
 	for key, c := range r.desired {
 		if of(key) {
-			r.Reporter.Adopted(c)
+			r.Reporter.Adopted(*c)
 			r.queue.Add(key)
 		}
 	}
@@ -108,7 +108,7 @@ func (r *Reconciler) GiveUp(of func(cluster string) bool) {
 	r.mu.Lock()
 	for key, c := range r.desired {
 		if of(key) {
-			r.forget(key, c)
+			r.forget(key, *c)
 		}
 	}
 	r.mu.Unlock()
@@ -190,7 +190,7 @@ func (r *Reconciler) own() (list []schema.Status, others []other, whole bool) {
 	for key, c := range clusters {
 		add(key, key, schema.KindCluster, c.Metadata)
 		if c.Restore != nil && !r.Options.Shards.Mine(key) {
-			others = append(others, other{report.UnseenRestore(c), key})
+			others = append(others, other{report.UnseenRestore(*c), key})
 		}
 	}
 	for key, q := range backups {

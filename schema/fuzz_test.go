@@ -57,7 +57,7 @@ func FuzzParse16(f *testing.F) {
 func goodObjects(s Set) []object {
 	var all []object
 	for i := range s.Clusters {
-		all = append(all, &s.Clusters[i].EtcdCluster)
+		all = append(all, s.Clusters[i].EtcdCluster)
 	}
 	for i := range s.Backups {
 		all = append(all, &s.Backups[i].EtcdBackup)

@@ -31,8 +31,12 @@ type Parser struct {
 func (p *Parser) Parse(files []File) Set {
 	ordered := slices.Clone(files)
 	slices.SortStableFunc(ordered, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
-	g := &gathering{}
-	for _, r := range p.read(ordered) {
+	g, readings, declared := &gathering{}, p.read(ordered), 0
+	for i := range readings {
+		declared += len(readings[i].declared)
+	}
+	g.declared = make([]declaration, 0, declared)
+	for _, r := range readings {
 		g.add(r)
 	}
 	g.confine(p.Namespaces)
@@ -154,7 +158,6 @@ func (g *gathering) set() Set {
 	g.crossFile()
 	g.predecessors()
 	set := Set{Problems: g.problems, Ignored: g.ignored, Unreadable: g.left}
-	// A cluster is 1 KiB: a list that grows with them copies each several times.
 	set.Clusters = slices.Grow(set.Clusters, g.clusters())
 	held := map[identity]int{}
 	for _, d := range slices.Concat(g.declared, g.unrivalled()) {
@@ -179,6 +182,9 @@ func (g *gathering) set() Set {
 // object may be there from before it was refused, and is held. That of another team is not
 // held by a file that may not declare it.
 func (g *gathering) unrivalled() []declaration {
+	if len(g.refused) == 0 {
+		return nil
+	}
 	declared := make(map[identity]bool, len(g.declared))
 	for _, d := range g.declared {
 		declared[d.identity] = true
@@ -200,17 +206,24 @@ func (g *gathering) clusters() int {
 // conflicts finds objects that are declared more than once. None of the places
 // is taken, since which one is meant only the author knows.
 func (g *gathering) conflicts() {
-	places := map[identity][]int{}
+	first, all := make(map[identity]int, len(g.declared)), map[identity][]int{}
 	for i, d := range g.declared {
-		if d.kind != "" && d.name != "" {
-			places[d.identity] = append(places[d.identity], i)
+		if d.kind == "" || d.name == "" {
+			continue
+		}
+		before, again := first[d.identity]
+		switch {
+		case !again:
+			first[d.identity] = i
+		case all[d.identity] == nil:
+			all[d.identity] = []int{before, i}
+		default:
+			all[d.identity] = append(all[d.identity], i)
 		}
 	}
-	for id, indices := range places {
+	for id, indices := range all {
 		for _, i := range indices {
-			if len(indices) > 1 {
-				g.conflict(id, i, indices)
-			}
+			g.conflict(id, i, indices)
 		}
 	}
 }
@@ -234,7 +247,7 @@ func (g *gathering) conflict(id identity, self int, indices []int) {
 func (s *Set) add(d declaration) {
 	switch o := d.object.(type) {
 	case *EtcdCluster:
-		s.Clusters = append(s.Clusters, Cluster{EtcdCluster: *o, Origin: d.origin, Digest: d.digest})
+		s.Clusters = append(s.Clusters, Cluster{EtcdCluster: o, Origin: d.origin, Digest: d.digest})
 	case *EtcdBackup:
 		s.Backups = append(s.Backups, Backup{EtcdBackup: *o, Origin: d.origin})
 	case *EtcdBackupSchedule:

@@ -41,9 +41,10 @@ func (o Origin) Problem(id ID, field, format string, args ...any) Problem {
 	return p
 }
 
-// Cluster is an EtcdCluster, defaulted and valid, and where it was declared.
+// Cluster is an EtcdCluster, defaulted and valid, and where it was declared. The EtcdCluster is
+// that of each Set in which its file is the same, and never changed.
 type Cluster struct {
-	EtcdCluster
+	*EtcdCluster
 	// Origin is the place of the declaration.
 	Origin Origin
 	// Digest is that of the EtcdCluster.

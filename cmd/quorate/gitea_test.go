@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -135,7 +134,11 @@ func (f *atGitea) pollOnce(clusters []string, failures, problems float64, errorL
 	f.Helper()
 	f.said.Reset()
 	f.p.Once(f.Context(), f.r)
-	if list := desiredtest.Summary(slices.Collect(maps.Values(f.r.Desired()))); !slices.Equal(list, clusters) {
+	var got []desired.Cluster
+	for _, c := range f.r.Desired() {
+		got = append(got, *c)
+	}
+	if list := desiredtest.Summary(got); !slices.Equal(list, clusters) {
 		f.Errorf("clusters %q, want %q", list, clusters)
 	}
 	if n := f.metric("quorate_git_consecutive_failures"); n != failures {
@@ -370,8 +373,8 @@ type proposingAt struct {
 }
 
 // Desired and Planner are those of the reconciler that acts.
-func (f *proposingAt) Desired() map[string]desired.Cluster { return f.r.Desired() }
-func (f *proposingAt) Planner() preview.Planner            { return f.r.DryRun(etcd.New()) }
+func (f *proposingAt) Desired() map[string]*desired.Cluster { return f.r.Desired() }
+func (f *proposingAt) Planner() preview.Planner             { return f.r.DryRun(etcd.New()) }
 
 func (g *gitea) newProposingAt(t *testing.T, name string) *proposingAt {
 	t.Helper()

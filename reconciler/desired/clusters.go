@@ -24,7 +24,7 @@ func Clusters(set schema.Set, commit string, before map[string]Origin) []Cluster
 		add(restoredCluster(r, others, commit))
 	}
 	for _, c := range set.Clusters {
-		add(Cluster{EtcdCluster: c.EtcdCluster, Commit: commit, Digest: c.Digest})
+		add(Cluster{EtcdCluster: *c.EtcdCluster, Commit: commit, Digest: c.Digest})
 	}
 	files := byFile(set, before)
 	holdAll := func(file string, problems []schema.Problem) {
@@ -84,8 +84,7 @@ func restoredCluster(r schema.Restore, others sourceSet, commit string) Cluster 
 	c.Metadata, c.Spec = r.Metadata, r.Spec.ClusterTemplate
 	c.Metadata.Name = r.Spec.ClusterName
 	if former := others.clusters[c.Key()]; former != nil {
-		replaced := former.EtcdCluster
-		c.Restore.Former = &replaced
+		c.Restore.Former = former.EtcdCluster
 	}
 	return c
 }

@@ -50,7 +50,7 @@ func TestExamplesRenderAsReviewed(t *testing.T) {
 				place := strings.TrimSuffix(strings.TrimPrefix(c.Origin.File, dir+"/"), ".yaml")
 				golden := filepath.Join("testdata", "examples", name, strings.ReplaceAll(place, "/", "-")+"-"+c.Metadata.Name+".yaml")
 				seen[golden] = true
-				compareManifests(t, golden, renderYAML(t, c.EtcdCluster))
+				compareManifests(t, golden, renderYAML(t, *c.EtcdCluster))
 			}
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/desired"
@@ -63,7 +62,7 @@ func Live(ctx context.Context, planner Planner, at Revision, options Options) (*
 // cluster whose document differs, among all others that are in force. Whoever may propose
 // a change reads the report, so that it tells of nothing live but of what is in force, see
 // whyUnasked. It ends with ctx where the time is too short for all of it.
-func Proposal(ctx context.Context, planner Planner, inForce map[string]desired.Cluster, before, after Revision, options Options) (*Report, error) {
+func Proposal(ctx context.Context, planner Planner, inForce map[string]*desired.Cluster, before, after Revision, options Options) (*Report, error) {
 	report := NewReport(after.Set)
 	report.Problems = append(report.Problems, schema.Compare(before.Set, after.Set)...)
 	schema.SortProblems(report.Problems)
@@ -89,10 +88,14 @@ func Proposal(ctx context.Context, planner Planner, inForce map[string]desired.C
 		if is[key] == nil {
 			delete(among, key)
 		} else if ask {
-			among[key] = *is[key]
+			among[key] = is[key]
 		}
 	}
-	planner.SetDesired(slices.Collect(maps.Values(among)))
+	all := make([]desired.Cluster, 0, len(among))
+	for _, c := range among {
+		all = append(all, *c)
+	}
+	planner.SetDesired(all)
 	defer planner.SetDesired(nil) // closes the connections
 	for key, offline := range asked {
 		c, err := askAbout(ctx, planner, *is[key], offline, options)
@@ -107,13 +110,13 @@ func Proposal(ctx context.Context, planner Planner, inForce map[string]desired.C
 
 // proposedCluster reports offline on a cluster that is proposed, and whether Kubernetes and
 // its members may be asked about it.
-func proposedCluster(ctx context.Context, inForce map[string]desired.Cluster, was, is *desired.Cluster, options Options) (report ClusterReport, ask bool, err error) {
+func proposedCluster(ctx context.Context, inForce map[string]*desired.Cluster, was, is *desired.Cluster, options Options) (report ClusterReport, ask bool, err error) {
 	if report, err = clusterOffline(was, is, options); err != nil || is == nil || report.Change == Unchanged {
 		return report, false, cmp.Or(err, ctx.Err())
 	}
-	force, declared := inForce[is.Key()]
-	why := whyUnasked(force, declared, *is)
-	if !declared && was != nil && report.Change != Held {
+	force := inForce[is.Key()]
+	why := whyUnasked(force, *is)
+	if force == nil && was != nil && report.Change != Held {
 		report, err = clusterOffline(nil, is, options)
 	}
 	if why != "" && report.Change != Held {
@@ -126,10 +129,10 @@ func proposedCluster(ctx context.Context, inForce map[string]desired.Cluster, wa
 // proposed, "" where they may be: a document in force declares it, and names the Secrets
 // that would be read. Else whoever may open a pull request could read the state of any
 // cluster, or of a Secret, by a file that names it.
-func whyUnasked(force desired.Cluster, declared bool, proposed desired.Cluster) string {
+func whyUnasked(force *desired.Cluster, proposed desired.Cluster) string {
 	tls := proposed.Spec.TLS
 	switch {
-	case !declared:
+	case force == nil:
 		return "the followed branch does not declare this cluster, so it is planned as if nothing of it existed; neither Kubernetes nor members were asked about it"
 	case tls.Mode == schema.TLSSecrets && tls.Secrets != force.Spec.TLS.Secrets:
 		return "the followed branch does not name these Secrets in spec.tls.secrets, so it is planned from the files alone; neither Kubernetes nor members were asked about it"

@@ -64,11 +64,11 @@ func TestProposalPlansWhatChanges(t *testing.T) {
 	file := desiredtest.ClusterFile
 	before := map[string]string{"orders.yaml": file("orders", "3.6.12"), "users.yaml": file("users", "3.6.12"), "carts.yaml": file("carts", "3.6.12")}
 	after := map[string]string{"orders.yaml": file("orders", "3.6.16"), "users.yaml": file("users", "3.6.12")}
-	inForce := map[string]desired.Cluster{}
+	inForce := map[string]*desired.Cluster{}
 	for _, c := range desired.Clusters(desiredtest.Parse(map[string]string{
 		"all.yaml": file("orders", "3.6.12") + "---\n" + file("users", "3.6.17") + "---\n" + file("carts", "3.6.12"),
 	}), "0a1b2c3", nil) {
-		inForce[c.Key()] = c
+		inForce[c.Key()] = &c
 	}
 	f := &fakePlanner{}
 	r, err := Proposal(t.Context(), f, inForce, revision(before), revision(after), offlineOptions())
@@ -133,9 +133,9 @@ func TestProposalAsksAboutNothingThatIsNotInForce(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inForce := map[string]desired.Cluster{}
+			inForce := map[string]*desired.Cluster{}
 			for _, c := range desired.Clusters(desiredtest.Parse(map[string]string{"a.yaml": c.inForce}), "0a1b2c3", nil) {
-				inForce[c.Key()] = c
+				inForce[c.Key()] = &c
 			}
 			f := &fakePlanner{}
 			r, err := Proposal(t.Context(), f, inForce, revision(map[string]string{"a.yaml": c.before}), revision(map[string]string{"a.yaml": c.after}), offlineOptions())
@@ -172,9 +172,9 @@ func TestProposalThatIsNotDoneInTimeIsNoReport(t *testing.T) {
 	file := desiredtest.ClusterFile
 	before := revision(map[string]string{"orders.yaml": file("orders", "3.6.12"), "users.yaml": file("users", "3.6.12")})
 	after := revision(map[string]string{"orders.yaml": file("orders", "3.6.16"), "users.yaml": file("users", "3.6.16")})
-	inForce := map[string]desired.Cluster{}
+	inForce := map[string]*desired.Cluster{}
 	for _, c := range desired.Clusters(before.Set, "0a1b2c3", nil) {
-		inForce[c.Key()] = c
+		inForce[c.Key()] = &c
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	h := hurried{&fakePlanner{}, cancel}

@@ -39,7 +39,7 @@ type Members interface {
 // Clusters is what Git says of clusters.
 type Clusters interface {
 	Get(key string) (c desired.Cluster, named bool)
-	Desired() map[string]desired.Cluster
+	Desired() map[string]*desired.Cluster
 }
 
 // Parts are what a Scheduler works with.

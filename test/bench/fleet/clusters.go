@@ -64,5 +64,5 @@ spec:
 
 // file is the cluster as quorate reads it.
 func (c clusterName) file() schema.EtcdCluster {
-	return schema.Parse([]schema.File{{Path: c.path(), Data: []byte(c.manifest())}}).Clusters[0].EtcdCluster
+	return *schema.Parse([]schema.File{{Path: c.path(), Data: []byte(c.manifest())}}).Clusters[0].EtcdCluster
 }

@@ -83,7 +83,7 @@ func (f *followed) pollOnce(clusters []string, failures, problems float64, error
 	f.p.Once(f.Context(), f.r)
 	var got []desired.Cluster
 	for _, c := range f.r.Desired() {
-		got = append(got, c)
+		got = append(got, *c)
 	}
 	if list := desiredtest.Summary(got); !slices.Equal(list, clusters) {
 		f.Errorf("clusters %q, want %q", list, clusters)

@@ -153,7 +153,7 @@ func NewPulls(c PullsConfig, git func() follow.State, log *slog.Logger) *Pulls {
 // Live is the state that is in force.
 type Live interface {
 	// Desired returns the clusters in force, by key.
-	Desired() map[string]desired.Cluster
+	Desired() map[string]*desired.Cluster
 	// Planner returns a planner that sees the live clusters and changes nothing.
 	Planner() preview.Planner
 }

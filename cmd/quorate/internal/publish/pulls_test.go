@@ -106,7 +106,7 @@ func propose(t *testing.T, files map[string]string) *proposing {
 }
 
 // Desired and Planner are those of the reconciler that acts.
-func (f *proposing) Desired() map[string]desired.Cluster { return f.r.Desired() }
+func (f *proposing) Desired() map[string]*desired.Cluster { return f.r.Desired() }
 
 func (f *proposing) Planner() preview.Planner {
 	if f.planner != nil {
@@ -175,7 +175,7 @@ func TestPullRequestIsPlannedAndNeverCarriedOut(t *testing.T) {
 	})
 	orders := f.r.Desired()["shop/orders"]
 	cmdtest.Await(t, func() bool { // the caches follow after a moment
-		_, err := f.r.Pass(t.Context(), orders)
+		_, err := f.r.Pass(t.Context(), *orders)
 		return err == nil && len(f.changes()) > 3
 	})
 	f.live.ClearActions()
@@ -209,7 +209,7 @@ func TestPullRequestTellsNothingOfWhatTheBranchDoesNotDeclare(t *testing.T) {
 	})
 	vault := f.r.Desired()["shop/vault"]
 	cmdtest.Await(t, func() bool {
-		_, err := f.r.Pass(t.Context(), vault)
+		_, err := f.r.Pass(t.Context(), *vault)
 		return err == nil && slices.Contains(f.changes(), "patch statefulsets")
 	})
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "vault-0", Namespace: "shop", Labels: naming.OwnLabels(vault.EtcdCluster)}, Status: corev1.PodStatus{PodIP: "127.0.0.1"}}
@@ -217,7 +217,7 @@ func TestPullRequestTellsNothingOfWhatTheBranchDoesNotDeclare(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmdtest.Await(t, func() bool { // the caches follow after a moment
-		_, err := f.Planner().Plan(t.Context(), vault)
+		_, err := f.Planner().Plan(t.Context(), *vault)
 		return err == nil && slices.Contains(f.members.asked, "shop/vault")
 	})
 	f.pull(1, "clusters/vault.yaml", desiredtest.ClusterFile("vault", "3.6.16"))
