@@ -23,6 +23,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/cmd/quorate/internal/publish"
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -128,7 +129,7 @@ func (f *runFlags) run(ctx context.Context) error {
 	}
 	clock := &daemon.ServerClock{}
 	connect := func() (kubernetes.Interface, error) {
-		kube, _, err := cli.Connect(f.kube.kubeconfig, userAgent(), clock.Listen)
+		kube, _, err := cli.Connect(f.kube.kubeconfig, userAgent(), clock.Listen, queue.Requesting)
 		return kube, err
 	}
 	c, err := f.config(connect)
@@ -257,7 +258,7 @@ func (f *runFlags) addLease(cmd *cobra.Command) {
 // addPace adds the flags about how many clusters are looked at, and how often.
 func (f *runFlags) addPace(cmd *cobra.Command) {
 	flags, o := cmd.Flags(), &f.kube.options
-	flags.IntVar(&o.Workers, "workers", reconciler.DefaultWorkers, "how many clusters are planned and changed at the same time; a cluster whose members are being probed does not count")
+	flags.IntVar(&o.Workers, "workers", reconciler.DefaultWorkers, "how many clusters are planned at the same time; one that waits for its members or for the API server does not count")
 	flags.IntVar(&o.MaxAsks, "max-asks", reconciler.DefaultMaxAsks, "how many clusters' members are probed at the same time; clusters whose members answered late the last time have a separate limit, eight times as high")
 	flags.DurationVar(&o.Resync, "resync", reconciler.DefaultResync, "how often a cluster is reconciled without an event from Kubernetes; the status of its members is read each time, everything else about them every two minutes; with more than 6,000 clusters it is 5 ms for each cluster")
 }

@@ -2,15 +2,21 @@ package queue
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"time"
 )
 
-// Run makes passes with so many workers until the queue is shut down, and returns when
-// those under way have ended.
+// requesting is how many times as many passes are under way as may compute at a time: the
+// others wait for the API server, which takes up to a tenth of a second for a list.
+const requesting = 4
+
+// Run makes passes until the queue is shut down, and returns when those under way have ended. So
+// many compute at a time.
 func (q Queue) Run(ctx context.Context, workers int, h Handler) {
-	p := &pool{queue: q, handler: h, ctx: ctx, working: workers, places: places{free: workers}, most: workers}
-	for range workers {
+	most := requesting * workers
+	p := &pool{queue: q, handler: h, ctx: ctx, working: most, places: places{free: workers}, most: most}
+	for range most {
 		p.all.Go(p.work)
 	}
 	p.all.Wait()
@@ -29,6 +35,25 @@ func Aside(ctx context.Context) (back func()) {
 	p.leave()
 	return sync.OnceFunc(p.enter)
 }
+
+// Requesting makes requests with next. A pass that waits for an answer needs no processor: others
+// compute meanwhile. It keeps its worker, so that no more passes than there are workers wait for the
+// API server, and one that waits without end can be seen by Motionless.
+func Requesting(next http.RoundTripper) http.RoundTripper { return requests{next} }
+
+type requests struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (r requests) RoundTrip(request *http.Request) (*http.Response, error) {
+	if p, inPool := request.Context().Value(passKey{}).(*pass); inPool {
+		p.yield()
+		defer p.resume()
+	}
+	return r.next.RoundTrip(request)
+}
+
+// WrappedRoundTripper is for client-go, which looks for what it has wrapped.
+func (r requests) WrappedRoundTripper() http.RoundTripper { return r.next }
 
 // Pause is for what very many passes wait for at once. A pass that pauses needs no processor, and keeps
 // its worker until it is aside, so that the others wait in the queue.
@@ -151,8 +176,9 @@ type pass struct {
 	Handler
 	pool    *pool
 	reasons int
-	// placed says that it has a place, and staffed that it has a worker. It is aside without.
-	placed, staffed bool
+	// placed says that it has a place, staffed that it has a worker, and moving that it counts
+	// among those that Motionless watches. It is aside without.
+	placed, staffed, moving bool
 }
 
 // Pass implements Handler.
@@ -161,13 +187,11 @@ func (p *pass) Pass(ctx context.Context, key string) (wait time.Duration, known 
 	given := p.pool.places.take(&p.pool.places.begin)
 	p.pool.mu.Unlock()
 	<-given
-	p.placed, p.staffed = true, true
+	p.placed, p.staffed, p.moving = true, true, true
 	defer func() {
 		p.pool.mu.Lock()
 		defer p.pool.mu.Unlock()
-		if p.placed {
-			p.pool.places.give(1)
-		}
+		p.give()
 	}()
 	return p.Handler.Pass(ctx, key)
 }
@@ -177,10 +201,35 @@ func (p *pass) pause() {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	p.reasons++
+	if p.moving {
+		p.moving = false
+		p.pool.queue.turns.end()
+	}
+	p.give()
+}
+
+// give gives the place of the pass to another. The pool is locked.
+func (p *pass) give() {
 	if p.placed {
 		p.placed = false
-		p.pool.queue.turns.end()
 		p.pool.places.give(1)
+	}
+}
+
+// yield gives the place of the pass to another until it resumes, for which it waits for none: it may
+// have a lock for which one that is at work waits.
+func (p *pass) yield() {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	p.give()
+}
+
+func (p *pass) resume() {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	if p.reasons == 0 && !p.placed {
+		p.pool.places.free--
+		p.placed = true
 	}
 }
 
@@ -234,7 +283,7 @@ func (p *pass) enterInTurn(late bool) {
 }
 
 func (p *pass) goOn() {
-	p.placed = true
+	p.placed, p.moving = true, true
 	p.pool.queue.turns.begin()
 	if !p.staffed {
 		p.staffed = true
