@@ -38,12 +38,13 @@ func (r *Reconciler) findOrphans() {
 		return
 	}
 	var orphans []schema.Status
+	named := r.Desired()
 	for _, cm := range r.cache.Records() {
 		if cm.Name != naming.Record(cm.Labels[naming.LabelCluster]) {
 			continue
 		}
 		key := cm.Namespace + "/" + cm.Labels[naming.LabelCluster]
-		if _, named := r.Get(key); named || !r.Options.Shards.Mine(key) {
+		if named[key] != nil || !r.Options.Shards.Mine(key) {
 			continue
 		}
 		if r.isOrphan(cm) {

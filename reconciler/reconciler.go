@@ -350,7 +350,7 @@ func (r *Reconciler) Get(key string) (c desired.Cluster, named bool) {
 // enqueue asks for a pass over a cluster, if Git names it.
 func (r *Reconciler) enqueue(key string) {
 	r.seen.Add(1)
-	if _, named := r.Get(key); named {
+	if r.Desired()[key] != nil {
 		r.queue.Wake(key)
 	}
 }
