@@ -7,16 +7,11 @@ import (
 	"time"
 )
 
-// requesting is how many times as many passes are under way as may compute at a time: the
-// others wait for the API server, which takes up to a tenth of a second for a list.
-const requesting = 4
-
-// Run makes passes until the queue is shut down, and returns when those under way have ended. So
-// many compute at a time.
+// Run makes passes with so many workers until the queue is shut down, and returns when
+// those under way have ended.
 func (q Queue) Run(ctx context.Context, workers int, h Handler) {
-	most := requesting * workers
-	p := &pool{queue: q, handler: h, ctx: ctx, working: most, places: places{free: workers}, most: most}
-	for range most {
+	p := &pool{queue: q, handler: h, ctx: ctx, working: workers, places: places{free: workers}, most: workers}
+	for range workers {
 		p.all.Go(p.work)
 	}
 	p.all.Wait()
@@ -36,17 +31,19 @@ func Aside(ctx context.Context) (back func()) {
 	return sync.OnceFunc(p.enter)
 }
 
-// Requesting makes requests with next. A pass that waits for an answer needs no processor: others
-// compute meanwhile. It keeps its worker, so that no more passes than there are workers wait for the
-// API server, and one that waits without end can be seen by Motionless.
+// mostRequesting is how many times as many passes as there are workers may leave theirs to others
+// while they wait for the API server, which takes up to a tenth of a second for a list.
+const mostRequesting = 3
+
+// Requesting makes requests with next. A pass that waits for an answer needs no processor: another
+// one computes meanwhile. One that waits without end can be seen by Motionless.
 func Requesting(next http.RoundTripper) http.RoundTripper { return requests{next} }
 
 type requests struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (r requests) RoundTrip(request *http.Request) (*http.Response, error) {
-	if p, inPool := request.Context().Value(passKey{}).(*pass); inPool {
-		p.yield()
+	if p, inPool := request.Context().Value(passKey{}).(*pass); inPool && p.yield() {
 		defer p.resume()
 	}
 	return r.next.RoundTrip(request)
@@ -97,6 +94,8 @@ type pool struct {
 	mu sync.Mutex
 	// working are the workers whose pass is not aside, and those that have none.
 	working int
+	// requesting are the passes that have left their workers while they wait for the API server.
+	requesting int
 	// places are of the passes that are not aside.
 	places places
 }
@@ -216,20 +215,28 @@ func (p *pass) give() {
 	}
 }
 
-// yield gives the place of the pass to another until it resumes, for which it waits for none: it may
-// have a lock for which one that is at work waits.
-func (p *pass) yield() {
+// yield leaves the place and the worker of the pass to another, unless too many have, or it has none.
+// It resumes without waiting for a turn: it may have a lock for which one that is at work waits.
+func (p *pass) yield() (yielded bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
+	if !p.placed || p.pool.requesting >= mostRequesting*p.pool.most {
+		return false
+	}
+	p.pool.requesting++
 	p.give()
+	p.unstaff()
+	return true
 }
 
 func (p *pass) resume() {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
+	p.pool.requesting--
 	if p.reasons == 0 && !p.placed {
 		p.pool.places.free--
 		p.placed = true
+		p.staff()
 	}
 }
 
@@ -237,6 +244,11 @@ func (p *pass) resume() {
 func (p *pass) leave() {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
+	p.unstaff()
+}
+
+// unstaff has another worker take over. The pool is locked.
+func (p *pass) unstaff() {
 	if !p.staffed {
 		return
 	}
@@ -285,6 +297,11 @@ func (p *pass) enterInTurn(late bool) {
 func (p *pass) goOn() {
 	p.placed, p.moving = true, true
 	p.pool.queue.turns.begin()
+	p.staff()
+}
+
+// staff gives the pass a worker, with which there may be one too many. The pool is locked.
+func (p *pass) staff() {
 	if !p.staffed {
 		p.staffed = true
 		p.pool.working++
