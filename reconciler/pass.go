@@ -222,7 +222,7 @@ func (r *Reconciler) reportRetry(v *observe.View, last try) {
 	}
 	again := report.Retry{Times: last.times, Since: last.since, Again: last.until, Most: queue.MaxRetry}
 	if last.done != "" {
-		r.Reporter.Undone(v.Cluster, last.done, again)
+		r.Reporter.Repeated(v.Cluster, last.done, again)
 	} else {
 		r.Reporter.Waits(v.Cluster, last.problem, last.otherwise, again)
 	}

@@ -135,13 +135,13 @@ func TestAStepThatDoesNotLastIsSaid(t *testing.T) {
 			for range 3 {
 				r.Minute()
 			}
-			w.WantPhase(schema.KindCluster, "orders", schema.PhaseStalled, "Undone")
+			w.WantPhase(schema.KindCluster, "orders", schema.PhaseStalled, "Repeated")
 			said := func() string {
 				_, why := w.Status(schema.KindCluster, "orders").Phase()
 				return why.Reason + ": " + why.Message
 			}
 			before := said()
-			for _, part := range []string{"apply Service orders-client", "again and again since " + began.Format("2006-01-02T15:04"), "done again within 5m0s of the last time"} {
+			for _, part := range []string{"apply Service orders-client", "again and again since " + began.Format("2006-01-02T15:04"), "taken again within 5m0s of the last time"} {
 				if !strings.Contains(before, part) {
 					t.Errorf("the status does not say %q: %s", part, before)
 				}

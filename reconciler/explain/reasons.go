@@ -13,12 +13,13 @@ func reasons() []Entry {
 			},
 		},
 		{
-			Name: "Undone", Topic: Reason,
-			Means: "quorate has taken the step in the message five times or more, it succeeded each time, and something undid it. It is taken again, less often each time, at most five minutes apart.",
-			Why:   "To do it at once each time would be a fight with another writer, which neither of the two wins, at the cost of the API server and of clients.",
+			Name: "Repeated", Topic: Reason,
+			Means: "quorate has taken the step in the message five times or more, and it is due each time: something undoes it, or it has no effect. It is taken again, less often each time, at most five minutes apart.",
+			Why:   "To take it at once each time would be a fight with another writer, which neither of the two wins, or a loop, at the cost of the API server and of clients.",
 			Do: []string{
-				"Find what undoes it: the object's metadata.managedFields say who wrote it last, the audit log of the API server who deleted it.",
-				"Stop that, or change the file so that quorate does not want it; a commit that changes the file has it tried at once.",
+				"Where it changes an object, find what undoes it: its metadata.managedFields say who wrote it last, the audit log of the API server who deleted it.",
+				"Where it asks etcd for something, look at the log of the member that it names.",
+				"Stop what undoes it, or change the file so that quorate does not want it; a commit that changes the file has it tried at once.",
 			},
 		},
 		{

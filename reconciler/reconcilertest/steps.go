@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -43,6 +44,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/scheduler"
@@ -678,12 +680,14 @@ func (w *World) json(v any) []byte {
 	return text
 }
 
-// MustPass is a pass that must not fail.
-func (w *World) MustPass() {
+// MustPass is a pass that must not fail. It returns how long until the next.
+func (w *World) MustPass() time.Duration {
 	w.Helper()
-	if _, err := w.Pass(); err != nil {
+	wait, err := w.Pass()
+	if err != nil && !errors.Is(err, queue.ErrNotYet) {
 		w.Fatal(err)
 	}
+	return wait
 }
 
 // Settle lets the controllers act and the caches catch up.
@@ -706,10 +710,8 @@ func (w *World) Until(wanted func(decision.Plan) bool) decision.Plan {
 	w.Helper()
 	var p decision.Plan
 	for range 200 {
-		wait, err := w.Pass()
-		if err != nil {
-			w.Fatal(err)
-		}
+		wait := w.MustPass()
+		var err error
 		if p, err = w.R.Plan(w.Context(), w.Wish); err != nil {
 			w.Fatal(err)
 		}

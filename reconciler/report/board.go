@@ -41,8 +41,8 @@ type knownStatus struct {
 
 // The reasons of objects that are not what Git says, whatever quorate does.
 const (
-	reasonFailed = "Failed"
-	reasonUndone = "Undone"
+	reasonFailed   = "Failed"
+	reasonRepeated = "Repeated"
 )
 
 // shownFailures keeps a conflict or a blip from being news.

@@ -136,12 +136,12 @@ func (r *Reporter) Waits(c desired.Cluster, problem, otherwise string, t Retry) 
 	}
 }
 
-// Undone reports once that a step succeeds each time, and does not last.
-func (r *Reporter) Undone(c desired.Cluster, step string, t Retry) {
+// Repeated reports once that a step succeeds each time, and is due again.
+func (r *Reporter) Repeated(c desired.Cluster, step string, t Retry) {
 	since := TimeOrNever(t.Since)
-	r.Board.again(c.Key(), reasonUndone, step, fmt.Sprintf("quorate has done this again and again since %s, and something undoes it each time; it is done again within %s of the last time, or with a commit that changes the file", since, t.Most))
+	r.Board.again(c.Key(), reasonRepeated, step, fmt.Sprintf("quorate has taken this step again and again since %s, and it is due each time: something undoes it, or it has no effect; it is taken again within %s of the last time, or with a commit that changes the file", since, t.Most))
 	if r.Said.Changed(c.Key(), topicRetry, step+" "+since) {
-		r.Log.Warn("step does not last", "cluster", c.Key(), "step", step, "times", t.Times, "since", since, "again", TimeOrNever(t.Again))
+		r.Log.Warn("step is due again and again", "cluster", c.Key(), "step", step, "times", t.Times, "since", since, "again", TimeOrNever(t.Again))
 	}
 }
 
