@@ -51,6 +51,9 @@ type try struct {
 // often reports whether it was tried more often than a blip explains.
 func (t try) often() bool { return t.times >= queue.MaxSilentConflicts }
 
+// wait is how long it waits in all.
+func (t try) wait() time.Duration { return t.until.Sub(t.at) }
+
 // The names of what is tried. Members, revisions and times are no part of what fails: it
 // fails as well for the next one.
 func failing(s decision.Step) string {
@@ -125,32 +128,32 @@ func begins(s decision.Step) bool {
 	return joins || leaves
 }
 
-// done notes a step that went well, and returns how long it waits before it is
-// taken again. Where members come or leave for a reason that is new, such as a node that
+// done notes a step that went well, and that waits before it is taken again where it was
+// taken before. Where members come or leave for a reason that is new, such as a node that
 // is drained, the steps before count from the first again: they are due once more for that
 // reason, and not because they did not last.
-func (p *pace) done(c desired.Cluster, s decision.Step, confirmed []doubt) time.Duration {
-	var wait time.Duration
+func (p *pace) done(c desired.Cluster, s decision.Step, confirmed []doubt) (last try) {
 	p.note(c, func(tries map[string]try) {
 		delete(tries, failing(s))
 		for _, d := range confirmed {
 			delete(tries, d.name)
 		}
-		last, known := tries[lasting(s)]
-		if begins(s) && (!known || last.wish != c.Digest) {
+		before, known := tries[lasting(s)]
+		if begins(s) && (!known || before.wish != c.Digest) {
 			startAfresh(tries)
 		}
-		t := again(c, last)
-		if t.times > 1 {
-			wait = queue.BackOff(state.MinRequeue, t.times-1)
+		last = again(c, before)
+		var wait time.Duration
+		if last.times > 1 {
+			wait = queue.BackOff(state.MinRequeue, last.times-1)
 		}
 		if s.AtOnce {
 			wait = min(wait, maxUndone)
 		}
-		t.done, t.until = s.Steady(), t.at.Add(wait)
-		tries[lasting(s)] = t
+		last.done, last.until = s.Steady(), last.at.Add(wait)
+		tries[lasting(s)] = last
 	})
-	return wait
+	return last
 }
 
 // startAfresh has the steps that went well count from the first again. They stay known, so

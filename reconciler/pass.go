@@ -172,11 +172,10 @@ func (r *Reconciler) take(ctx context.Context, v *observe.View, step decision.St
 			return state.MinRequeue, nil // what heals does not wait for it
 		}
 		r.reportRetry(v, last)
-		return r.atMost(last.until.Sub(last.at)), err
+		return r.atMost(last.wait()), err
 	}
-	r.pace.done(v.Cluster, step, asked)
-	last, left := r.pace.left(v.Cluster, lasting(step))
-	return r.notYet(v, last, left)
+	last := r.pace.done(v.Cluster, step, asked)
+	return r.notYet(v, last, last.wait())
 }
 
 // refused notes that an object was not taken as it was applied, and reports whether that is so.

@@ -55,7 +55,7 @@ func TestRepeatedStepsAreSlowedDown(t *testing.T) {
 		c, service, budget := clustertest.InGit().Identified(), step(action.ApplyObject{ObjectKind: "Service", Name: "orders-client"}), step(action.EndRoll{})
 		var waits []time.Duration
 		for range 4 {
-			waits = append(waits, p.done(c, service, nil))
+			waits = append(waits, p.done(c, service, nil).wait())
 		}
 		if want := []time.Duration{0, state.MinRequeue, 2 * state.MinRequeue, 4 * state.MinRequeue}; !slices.Equal(waits, want) {
 			t.Errorf("waits %v, want %v", waits, want)
@@ -66,21 +66,21 @@ func TestRepeatedStepsAreSlowedDown(t *testing.T) {
 		for range 100 {
 			p.done(c, service, nil)
 		}
-		if w := p.done(c, service, nil); w != queue.MaxRetry {
+		if w := p.done(c, service, nil).wait(); w != queue.MaxRetry {
 			t.Errorf("after a hundred times it waits %s", w)
 		}
-		if w := p.done(c, budget, nil); w != 0 {
+		if w := p.done(c, budget, nil).wait(); w != 0 {
 			t.Errorf("another step waits %s", w)
 		}
-		if w := p.done(clustertest.InGit(clustertest.SetReplicas(5)).Identified(), service, nil); w != 0 {
+		if w := p.done(clustertest.InGit(clustertest.SetReplicas(5)).Identified(), service, nil).wait(); w != 0 {
 			t.Errorf("for another wish it waits %s", w)
 		}
 		p.done(c, service, nil)
-		if w := p.done(c, service, nil); w == 0 {
+		if w := p.done(c, service, nil).wait(); w == 0 {
 			t.Error("again for the first wish it does not wait")
 		}
 		time.Sleep(memory + time.Second)
-		if w := p.done(c, service, nil); w != 0 {
+		if w := p.done(c, service, nil).wait(); w != 0 {
 			t.Errorf("long after the last time it waits %s", w)
 		}
 	})
@@ -97,7 +97,7 @@ func TestStepsAreDueAgainForANewReason(t *testing.T) {
 			for _, a := range []action.Action{action.BeginJoin{Member: "orders-1"}, action.BeginLeave{Member: "orders-0"}} {
 				p.done(c, decision.Step{Action: a, Reason: reason}, nil)
 			}
-			return p.done(c, moved, nil)
+			return p.done(c, moved, nil).wait()
 		}
 		for i, m := range []struct {
 			reason string

@@ -134,11 +134,7 @@ func (f *atGitea) pollOnce(clusters []string, failures, problems float64, errorL
 	f.Helper()
 	f.said.Reset()
 	f.p.Once(f.Context(), f.r)
-	var got []desired.Cluster
-	for _, c := range f.r.Desired() {
-		got = append(got, *c)
-	}
-	if list := desiredtest.Summary(got); !slices.Equal(list, clusters) {
+	if list := desiredtest.Summary(desired.Values(f.r.Desired())); !slices.Equal(list, clusters) {
 		f.Errorf("clusters %q, want %q", list, clusters)
 	}
 	if n := f.metric("quorate_git_consecutive_failures"); n != failures {

@@ -46,6 +46,15 @@ func (c Cluster) BackupURL(daemons string) string {
 // Key is namespace/name.
 func (c Cluster) Key() string { return c.Metadata.Namespace + "/" + c.Metadata.Name }
 
+// Values returns copies of clusters, in no order.
+func Values(clusters map[string]*Cluster) []Cluster {
+	list := make([]Cluster, 0, len(clusters))
+	for _, c := range clusters {
+		list = append(list, *c)
+	}
+	return list
+}
+
 // Same reports whether two commits want the same of a cluster.
 func Same(a, b Cluster) bool {
 	return a.Digest == b.Digest && slices.Equal(a.Problems, b.Problems)

@@ -91,11 +91,7 @@ func Proposal(ctx context.Context, planner Planner, inForce map[string]*desired.
 			among[key] = is[key]
 		}
 	}
-	all := make([]desired.Cluster, 0, len(among))
-	for _, c := range among {
-		all = append(all, *c)
-	}
-	planner.SetDesired(all)
+	planner.SetDesired(desired.Values(among))
 	defer planner.SetDesired(nil) // closes the connections
 	for key, offline := range asked {
 		c, err := askAbout(ctx, planner, *is[key], offline, options)

@@ -3,7 +3,6 @@ package queue_test
 import (
 	"context"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -238,66 +237,72 @@ func TestAsideOutsideOfAPool(t *testing.T) {
 	queue.Aside(t.Context())()
 }
 
+// answering is an http.RoundTripper that is only a function.
+type answering func(*http.Request) (*http.Response, error)
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }
+
 // A pass that waits for the API server leaves the processor to others, of which four times as many
 // as may compute are under way. One that waits without end is seen.
 func TestAPassThatWaitsForTheAPIServerLeavesTheProcessor(t *testing.T) {
-	const workers, under = 2, 8
-	asked, answer := make(chan string, 100), make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		asked <- r.URL.Path
-		<-answer
-	}))
-	t.Cleanup(server.Close)
-	client := &http.Client{Transport: queue.Requesting(http.DefaultTransport)}
-	q, made, ended := queue.New(state.MinRequeue), make(chan string, 100), make(chan struct{})
-	go func() {
-		defer close(ended)
-		q.Run(t.Context(), workers, handling(func(ctx context.Context, key string) time.Duration {
-			if strings.HasPrefix(key, "ask") {
-				request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/"+key, http.NoBody)
-				if err == nil {
-					var response *http.Response
-					if response, err = client.Do(request); err == nil {
-						err = response.Body.Close()
+	synctest.Test(t, func(t *testing.T) {
+		const workers, under = 2, 8
+		asked, answer := make(chan string, 100), make(chan struct{})
+		client := &http.Client{Transport: queue.Requesting(answering(func(r *http.Request) (*http.Response, error) {
+			asked <- r.URL.Path
+			<-answer
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		}))}
+		q, made, ended := queue.New(state.MinRequeue), make(chan string, 100), make(chan struct{})
+		go func() {
+			defer close(ended)
+			q.Run(t.Context(), workers, handling(func(ctx context.Context, key string) time.Duration {
+				if strings.HasPrefix(key, "ask") {
+					request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://api/"+key, http.NoBody)
+					if err == nil {
+						var response *http.Response
+						if response, err = client.Do(request); err == nil {
+							err = response.Body.Close()
+						}
+					}
+					if err != nil {
+						t.Error(err)
 					}
 				}
-				if err != nil {
-					t.Error(err)
-				}
-			}
-			made <- key
-			return 24 * time.Hour
-		}))
-	}()
-	for i := range under - 1 {
-		q.Add("ask" + strconv.Itoa(i))
-	}
-	for range under - 1 {
-		<-asked
-	}
-	for i := range 10 {
-		q.Add("quick" + strconv.Itoa(i))
-	}
-	for range 10 {
-		if key := <-made; !strings.HasPrefix(key, "quick") {
-			t.Errorf("%s has an answer", key)
+				made <- key
+				return 24 * time.Hour
+			}))
+		}()
+		for i := range under - 1 {
+			q.Add("ask" + strconv.Itoa(i))
 		}
-	}
-	if q.Motionless(time.Now().Add(time.Hour)) < time.Hour-time.Minute {
-		t.Error("passes that wait for an answer without end are not seen")
-	}
-	for i := range 10 {
-		q.Add("askmore" + strconv.Itoa(i))
-	}
-	<-asked
-	time.Sleep(100 * time.Millisecond)
-	if len(asked) > 0 {
-		t.Errorf("more than %d passes are under way", under)
-	}
-	close(answer)
-	for range under - 1 + 10 {
-		<-made
-	}
-	q.ShutDown()
-	<-ended
+		for range under - 1 {
+			<-asked
+		}
+		for i := range 10 {
+			q.Add("quick" + strconv.Itoa(i))
+		}
+		for range 10 {
+			if key := <-made; !strings.HasPrefix(key, "quick") {
+				t.Errorf("%s has an answer", key)
+			}
+		}
+		if q.Motionless(time.Now().Add(time.Hour)) < time.Hour-time.Minute {
+			t.Error("passes that wait for an answer without end are not seen")
+		}
+		for i := range 10 {
+			q.Add("askmore" + strconv.Itoa(i))
+		}
+		<-asked
+		synctest.Wait()
+		if len(asked) > 0 {
+			t.Errorf("more than %d passes are under way", under)
+		}
+		close(answer)
+		for range under - 1 + 10 {
+			<-made
+		}
+		q.ShutDown()
+		<-ended
+	})
 }

@@ -633,11 +633,7 @@ func (w *World) Reconfigure(edit func(*reconciler.Options)) {
 	was, o := w.R, w.R.Options
 	edit(&o)
 	w.R = was.With(o, w.members, w.events, was.Reporter.Metrics, was.Reporter.Log)
-	var clusters []desired.Cluster
-	for _, c := range was.Desired() {
-		clusters = append(clusters, *c)
-	}
-	if len(clusters) > 0 {
+	if clusters := desired.Values(was.Desired()); len(clusters) > 0 {
 		w.R.SetDesired(clusters)
 	}
 	if backups := slices.Collect(maps.Values(was.Backups())); len(backups) > 0 {

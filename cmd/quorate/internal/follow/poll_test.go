@@ -81,11 +81,7 @@ func (f *followed) pollOnce(clusters []string, failures, problems float64, error
 	f.Helper()
 	f.log.Reset()
 	f.p.Once(f.Context(), f.r)
-	var got []desired.Cluster
-	for _, c := range f.r.Desired() {
-		got = append(got, *c)
-	}
-	if list := desiredtest.Summary(got); !slices.Equal(list, clusters) {
+	if list := desiredtest.Summary(desired.Values(f.r.Desired())); !slices.Equal(list, clusters) {
 		f.Errorf("clusters %q, want %q", list, clusters)
 	}
 	if n := testutil.ToFloat64(f.p.failures); n != failures {
