@@ -24,7 +24,7 @@ type Parser struct {
 	Bounds
 
 	// last are the files of the last call, by path.
-	last map[string]reading
+	last map[string]*reading
 }
 
 // Parse is the function Parse, with less work where files have not changed.
@@ -58,14 +58,14 @@ func (p *Parser) read(files []File) []reading {
 		r := &readings[i]
 		r.prepare(f, before)
 		if known, ok := p.last[f.Path]; ok && known.isAsPrepared(r) {
-			*r = known
+			*r = *known
 		}
 	}
 	readAll(readings)
 	refuseHeavy(readings)
-	p.last = make(map[string]reading, len(files))
-	for _, r := range readings {
-		p.last[r.file.Path] = r
+	p.last = make(map[string]*reading, len(files))
+	for i := range readings {
+		p.last[readings[i].file.Path] = &readings[i]
 	}
 	return readings
 }
@@ -160,7 +160,7 @@ func (g *gathering) set() Set {
 	set := Set{Problems: g.problems, Ignored: g.ignored, Unreadable: g.left}
 	set.Clusters = slices.Grow(set.Clusters, g.clusters())
 	held := map[identity]int{}
-	for _, d := range slices.Concat(g.declared, g.unrivalled()) {
+	for _, d := range append(slices.Clip(g.declared), g.unrivalled()...) { // without a copy where none is refused
 		errors := slices.DeleteFunc(slices.Clone(d.problems), func(p Problem) bool { return p.Warning })
 		if len(errors) == 0 {
 			set.add(d)

@@ -37,8 +37,17 @@ type content struct {
 }
 
 func newTreeReader(objs objects, limits Limits) *treeReader {
-	next := known{trees: map[plumbing.Hash]*object.Tree{}, files: map[plumbing.Hash]content{}}
-	return &treeReader{objects: objs, next: next, collector: collector{limits: limits}}
+	return readerAfter(objs, limits, known{})
+}
+
+// readerAfter is newTreeReader where objs need not have what is known of an earlier commit. A commit has about as many
+// files as the one before.
+func readerAfter(objs objects, limits Limits, before known) *treeReader {
+	next := known{
+		trees: make(map[plumbing.Hash]*object.Tree, len(before.trees)), files: make(map[plumbing.Hash]content, len(before.files)),
+	}
+	files := make([]File, 0, len(before.files))
+	return &treeReader{objects: objs, before: before, next: next, collector: collector{limits: limits, files: files}}
 }
 
 // place is a directory of a repository, "" for all of it, and which of its files
@@ -61,8 +70,8 @@ func readCommit(ctx context.Context, objs objects, head plumbing.Hash, at place,
 // readAfter is readCommit where objs need not have what is known of an earlier commit. It returns what is
 // known of this one.
 func readAfter(ctx context.Context, objs objects, head plumbing.Hash, at place, limits Limits, before known) (Snapshot, known, error) {
-	r := newTreeReader(objs, limits)
-	r.place, r.before, r.next.commit = at, before, head
+	r := readerAfter(objs, limits, before)
+	r.place, r.next.commit = at, head
 	commit, err := r.commit(head)
 	if err != nil {
 		return Snapshot{}, known{}, err

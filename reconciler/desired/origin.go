@@ -19,6 +19,9 @@ type Origin struct {
 	Image    string `json:",omitempty"`
 	Security string `json:",omitempty"`
 	Storage  string `json:",omitempty"`
+
+	// of is what it was made of; nil for one that was stored, or that a restore makes.
+	of *schema.EtcdCluster
 }
 
 // originOf returns what the spec of a cluster in a file comes to.
@@ -58,8 +61,13 @@ func byFile(set schema.Set, all map[string]Origin) map[string][]Origin {
 func Origins(set schema.Set, before map[string]Origin) map[string]Origin {
 	next := make(map[string]Origin, len(set.Clusters))
 	for _, c := range set.Clusters {
-		o := originOf(c.Metadata.Namespace, c.Metadata.Name, c.Origin.File, c.Spec)
-		next[o.Key()] = o
+		key := keyOf(c.Metadata)
+		o := before[key]
+		if o.of != c.EtcdCluster { // most are read from the same file, which has not changed
+			o = originOf(c.Metadata.Namespace, c.Metadata.Name, c.Origin.File, c.Spec)
+			o.of = c.EtcdCluster
+		}
+		next[key] = o
 	}
 	for _, r := range set.Restores {
 		o := originOf(r.Metadata.Namespace, r.Spec.ClusterName, r.Origin.File, r.Spec.ClusterTemplate)
