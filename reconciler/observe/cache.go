@@ -54,6 +54,8 @@ const byCluster = "cluster"
 type Cache struct {
 	// parts by namespace; one by "" for all of them.
 	parts map[string]*part
+	// sharing is of the objects of all parts.
+	sharing slim.Sharing
 }
 
 // part is what is watched in one namespace.
@@ -98,7 +100,7 @@ func (p *part) informers() []toolscache.SharedIndexInformer {
 // its clusters are unknown until it can.
 func (c *Cache) Start(ctx context.Context, changed func(key string)) error {
 	for _, p := range c.parts {
-		if err := p.start(ctx, changed); err != nil {
+		if err := p.start(ctx, changed, &c.sharing); err != nil {
 			return err
 		}
 	}
@@ -115,18 +117,19 @@ func (c *Cache) settled() bool {
 	return true
 }
 
-func (p *part) start(ctx context.Context, changed func(key string)) error {
+func (p *part) start(ctx context.Context, changed func(key string), sharing *slim.Sharing) error {
 	handler := toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { notify(o, changed) },
 		UpdateFunc: func(_, o any) { notify(o, changed) },
 		DeleteFunc: func(o any) { notify(o, changed) },
 	}
-	err := errors.Join(p.records.SetTransform(slim.Record), p.secrets.SetTransform(slim.Secret), p.pods.SetTransform(slim.Pod),
-		p.claims.SetTransform(slim.Claim), p.revisions.SetTransform(slim.Revision))
-	if err != nil {
-		return err
+	transforms := map[toolscache.SharedIndexInformer]toolscache.TransformFunc{
+		p.records: slim.Record, p.secrets: slim.Secret, p.pods: slim.Pod, p.claims: slim.Claim, p.revisions: slim.Revision,
 	}
 	for _, informer := range p.informers() {
+		if err := informer.SetTransform(sharing.After(transforms[informer])); err != nil {
+			return err
+		}
 		if err := informer.AddIndexers(toolscache.Indexers{byCluster: clusterKeys}); err != nil {
 			return err
 		}
