@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"testing"
 
@@ -136,5 +138,22 @@ func TestUnsignedBackupsAreWarnedOf(t *testing.T) {
 		if got := log.String(); c.want == "" && got != "" || !strings.Contains(got, c.want) || strings.Count(got, "level=WARN") > 1 || c.want != "" && !strings.Contains(got, "--backup-signing-key-file") {
 			t.Errorf("%+v: %s", c, got)
 		}
+	}
+}
+
+// The heap may grow more while a commit is read, and no more after that.
+func TestCollectLater(t *testing.T) {
+	before := debug.SetGCPercent(garbage)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	percent := func() uint64 {
+		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	end := collectLater()
+	during := percent()
+	end()
+	if after := percent(); during <= garbage || after != garbage {
+		t.Errorf("GOGC is %d while a commit is read, and %d after that", during, after)
 	}
 }

@@ -39,6 +39,8 @@ type Config struct {
 	// Leads returns an error unless this process accepts commits now. While it does not, it
 	// applies the one that another has accepted. Default: it always does.
 	Leads func() error
+	// Begin is called before each poll, and what it returns after it; nil for nothing.
+	Begin func() (end func())
 }
 
 // Poller polls a repository and hands what its commits declare to a Target.
@@ -49,6 +51,7 @@ type Poller struct {
 	limits     Limits
 	approved   Approval // by the flag
 	leads      func() error
+	begin      func() (end func())
 	log        *slog.Logger
 	// inForce is set once a commit is applied, be it the stored one.
 	inForce atomic.Bool
@@ -108,6 +111,9 @@ func New(c Config, log *slog.Logger, registry prometheus.Registerer) *Poller {
 	}
 	if p.leads = c.Leads; p.leads == nil {
 		p.leads = func() error { return nil }
+	}
+	if p.begin = c.Begin; p.begin == nil {
+		p.begin = func() func() { return func() {} }
 	}
 	gauge("git_interval_seconds", "Time between two reads of the repository that are due, --interval.").Set(c.Interval.Seconds())
 	registry.MustRegister(p.held, p.fetches)
@@ -180,6 +186,7 @@ func (p *Poller) Wake() {
 
 // Once polls once. It returns how long the server asks to wait before the next poll.
 func (p *Poller) Once(ctx context.Context, target Target) time.Duration {
+	defer p.begin()()
 	defer p.state.begin()()
 	if p.leads() != nil {
 		p.follow(ctx, target)

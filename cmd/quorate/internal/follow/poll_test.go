@@ -298,3 +298,22 @@ func TestPollerHandsOverBackups(t *testing.T) {
 	f.Commit("clusters/backups.yaml", schedule)
 	want("one fixed, one removed", "EtcdBackupSchedule shop/nightly")
 }
+
+// All that reads a commit lies between Begin and its end, also where the poll fails.
+func TestBeginAndEndOfAPoll(t *testing.T) {
+	f := follow(t)
+	var seen []string
+	f.p.begin = func() func() {
+		seen = append(seen, "begin "+f.p.State().Commit)
+		return func() { seen = append(seen, "end "+f.p.State().Commit) }
+	}
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.p.Once(t.Context(), f.r)
+	back := f.Away()
+	f.p.Once(t.Context(), f.r)
+	back()
+	head := f.Head()
+	if want := []string{"begin ", "end " + head, "begin " + head, "end " + head}; !slices.Equal(seen, want) {
+		t.Errorf("polls: %q, want %q", seen, want)
+	}
+}
