@@ -47,7 +47,7 @@ func (s *Sharing) After(transform toolscache.TransformFunc) toolscache.Transform
 // share goes through all that can be reached and set. The data of Secrets is bytes, and stays as it is.
 func (s *Sharing) share(v reflect.Value) {
 	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
+	case reflect.Pointer:
 		if v.IsNil() {
 			return
 		}

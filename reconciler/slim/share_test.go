@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/randfill"
 
 	"github.com/quorate/quorate/reconciler/slim"
@@ -21,8 +22,13 @@ func TestSharedObjectsAreAsTheyWere(t *testing.T) {
 	var sharing slim.Sharing
 	share := sharing.After(nil)
 	for seed := range int64(300) {
-		fill := randfill.NewWithSeed(seed).NilChance(0.2).NumElements(0, 4).MaxDepth(12)
-		for _, o := range []metav1.Object{&appsv1.StatefulSet{}, &corev1.Pod{}, &corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}} {
+		fill := randfill.NewWithSeed(seed).NilChance(0.2).NumElements(0, 4).MaxDepth(12).Funcs(func(o *runtime.Object, c randfill.Continue) {
+			*o = &metav1.Status{Message: c.String(0)}
+		})
+		for _, o := range []metav1.Object{
+			&corev1.ConfigMap{}, &appsv1.StatefulSet{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}, &corev1.Secret{},
+			&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{},
+		} {
 			fill.Fill(o)
 			before := reflect.ValueOf(o).MethodByName("DeepCopy").Call(nil)[0].Interface()
 			got, err := share(o)
