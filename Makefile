@@ -11,6 +11,7 @@ TOOLS := $(CACHE)/tools
 GOLANGCI := $(TOOLS)/golangci-lint-v2.15.0
 HELM3 := $(TOOLS)/helm-v3.22.0
 COSIGN := $(TOOLS)/cosign-v3.1.3
+GORELEASER := $(TOOLS)/goreleaser-v2.15.1
 SANDBOX := $(BIN)/sandbox
 # The release of the sandbox's Kubernetes, such as 1.30; the newest if it is empty.
 export QUORATE_KUBERNETES := $(or $(KUBERNETES),$(QUORATE_KUBERNETES))
@@ -29,12 +30,12 @@ help: ## List these commands
 build: ## Build bin/quorate and bin/quorate-guard
 	go build -trimpath -ldflags='-s -w' -o $(BIN)/ ./cmd/quorate ./cmd/quorate-guard
 
-unit: $(SANDBOX) sshd chromium promtool jq ## Test everything that needs no Kubernetes
+unit: $(SANDBOX) $(GORELEASER) sshd chromium promtool jq ## Test everything that needs no Kubernetes
 	@# One package more at a time than there are processors: several mostly wait, for stores, servers and members.
 	QUORATE_VERSITYGW=$$($(SANDBOX) exec-path --build versitygw) $(TEST) -p=$$(($$(nproc) + 1)) -timeout=40m $(PACKAGES)
 	cd test/dashboards && $(TEST) ./...
 	cd test/deploy && $(TEST) ./...
-	cd deploy/image && $(TEST) -timeout=30m ./...
+	cd deploy/image && QUORATE_GORELEASER=$(GORELEASER) $(TEST) -timeout=30m ./...
 
 sim: mutants ## Try to break the planner, longer than the tests do, and write docs/simulation.md
 	cd reconciler/plan && $(TEST) -run 'Simulation|Reachable|Mutant' -count=1 -timeout=1h -deep -write $(CURDIR)/docs/simulation.md
@@ -97,8 +98,9 @@ image: ## Build quorate's container image, bin/image, without Docker; TAG=v0.1.0
 	@mkdir -p $(BIN)
 	cd deploy/image && go run . -o $(BIN) -tag $(or $(TAG),dev) $(if $(PUSH),-push $(PUSH))
 
-archives: ## Build the archives of a release, bin/archives: the binary, man pages and completions for each platform
-	cd deploy/image && go run . -archives $(BIN)/archives
+# A commit without a tag is built as a snapshot.
+archives: $(GORELEASER) ## Build the archives of a release, bin/archives: the binary, man pages and completions for each platform
+	$(GORELEASER) release --clean --skip=publish $$(git describe --tags --exact-match >/dev/null 2>&1 || echo --snapshot)
 
 chart: ## Package the Helm chart into bin; TAG=v0.1.0 makes it that of a release
 	@mkdir -p $(BIN)
@@ -183,8 +185,9 @@ $(HELM3): PROGRAM := helm.sh/helm/v3/cmd/helm
 # Helm's Makefile says by these which Kubernetes it renders for; without them that is 1.20.
 $(HELM3): LINK := $(foreach package,chartutil lint/rules,-X helm.sh/helm/v3/pkg/$(package).k8sVersionMinor=37)
 $(COSIGN): PROGRAM := github.com/sigstore/cosign/v3/cmd/cosign
-$(GOLANGCI) $(HELM3) $(COSIGN):
+$(GORELEASER): PROGRAM := github.com/goreleaser/goreleaser/v2
+$(GOLANGCI) $(HELM3) $(COSIGN) $(GORELEASER):
 	@mkdir -p $(TOOLS)
 	@echo "building $(@F), some minutes the first time"
 	GOBIN=$(TOOLS) go install -ldflags='$(LINK)' $(PROGRAM)@v$(lastword $(subst -v, ,$(@F)))
-	@mv $(TOOLS)/$(notdir $(PROGRAM)) $@
+	@mv $(TOOLS)/$(firstword $(subst -v, ,$(@F))) $@

@@ -38,10 +38,10 @@ func build(ctx context.Context, root string, platforms []v1.Platform) (v1.ImageI
 	var images []mutate.IndexAddendum
 	for _, p := range platforms {
 		to := filepath.Join(dir, p.OS+"-"+p.Architecture)
-		if err := compile(ctx, root, to, p, binaries()...); err != nil {
+		if err := compile(ctx, root, to, p); err != nil {
 			return nil, nil, err
 		}
-		if err := of.read(to, binaries()...); err != nil {
+		if err := of.read(to); err != nil {
 			return nil, nil, err
 		}
 		image, err := of.image(to, p)
@@ -64,16 +64,16 @@ func build(ctx context.Context, root string, platforms []v1.Platform) (v1.ImageI
 
 // compile builds static binaries that name no path of this machine. What the environment could change
 // of them is set; an empty GOFLAGS would be that of go env.
-func compile(ctx context.Context, root, to string, p v1.Platform, programs ...string) error {
+func compile(ctx context.Context, root, to string, p v1.Platform) error {
 	args := []string{"build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", to + string(filepath.Separator)}
-	for _, b := range programs {
+	for _, b := range binaries() {
 		args = append(args, "./cmd/"+b)
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.OS, "GOARCH="+p.Architecture, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOEXPERIMENT=")
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s for %s in %s: %w\n%s", programs, p, root, err, text)
+		return fmt.Errorf("build %s for %s in %s: %w\n%s", binaries(), p, root, err, text)
 	}
 	return nil
 }
@@ -88,8 +88,8 @@ type facts struct {
 }
 
 // read adds what the binaries in a directory say of themselves.
-func (f *facts) read(dir string, programs ...string) error {
-	for _, b := range programs {
+func (f *facts) read(dir string) error {
+	for _, b := range binaries() {
 		info, err := buildinfo.ReadFile(filepath.Join(dir, b))
 		if err != nil {
 			return fmt.Errorf("read what %s was built from: %w", b, err)

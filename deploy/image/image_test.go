@@ -81,6 +81,7 @@ func small(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+	copied(t, dir, "Makefile", ".goreleaser.yaml", ".gitignore")
 	git(t, dir, "init", "-q", "-b", "main")
 	git(t, dir, "add", "-A")
 	git(t, dir, "commit", "-q", "-m", "Begin")

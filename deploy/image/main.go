@@ -1,6 +1,5 @@
-// Command image builds what a release of quorate consists of. Its container image, without Docker:
-// an index for linux/amd64 and linux/arm64, as an OCI layout with a list of what is in it, and on
-// request in a registry. And with -archives, an archive with the command line for each platform.
+// Command image builds quorate's container image, without Docker: an index for linux/amd64 and
+// linux/arm64, as an OCI layout with a list of what is in it, and on request in a registry.
 //
 // Two builds of one commit have one digest, wherever the checkout is: the binaries name no path, and
 // all times are the commit's. It is a module of its own, so that the product's go.mod does not know
@@ -52,12 +51,8 @@ func run(ctx context.Context, args []string) error {
 	out := flags.String("o", filepath.Join("..", "..", "bin"), "directory for the layout image, the archive image.tar of this machine's platform, and image.spdx.json")
 	tag := flags.String("tag", defaultTag, "tag of the image")
 	to := flags.String("push", "", "repository to push the image to, such as "+repository+"; credentials are those of docker login")
-	only := flags.String("archives", "", "write the archives with the command line into this directory, in place of those there, and build no image")
 	if err := flags.Parse(args); err != nil {
 		return err
-	}
-	if *only != "" {
-		return archives(ctx, *root, *only, archived())
 	}
 	if *tag == "latest" {
 		return fmt.Errorf("the tag latest does not say what runs: name a release or %s", defaultTag)
