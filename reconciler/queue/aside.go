@@ -10,7 +10,7 @@ import (
 // Run makes passes with so many workers until the queue is shut down, and returns when
 // those under way have ended.
 func (q Queue) Run(ctx context.Context, workers int, h Handler) {
-	p := &pool{queue: q, handler: h, ctx: ctx, working: workers, places: places{free: workers}, most: workers}
+	p := &pool{queue: q, handler: h, ctx: ctx, working: workers, places: places{free: workers, mostLate: max(1, (1+mostRequesting)*workers/2)}, most: workers}
 	for range workers {
 		p.all.Go(p.work)
 	}
@@ -75,7 +75,7 @@ func (p Pause) Aside() {
 
 // End has the pass go on in its turn, so that those whose pauses end together have no more of the
 // processor than the workers have: before those that have not begun, unless it is late. Those that are
-// late have every second turn at the most. It is called once, and without a lock for which a pass may wait
+// late have every second turn at the most, and are twice as many as the workers at the most. It is called once, and without a lock for which a pass may wait
 // that is at work.
 func (p Pause) End(late bool) {
 	if p.pass != nil {
@@ -130,6 +130,9 @@ type places struct {
 	back, begin, late []chan struct{}
 	// lates says that the next turn is one of those that are late.
 	lates bool
+	// underWay are those that are late and have gone on, mostLate at the most: what they wait for, they would
+	// otherwise all wait for at once, with every place and every request that a pass may leave its worker for.
+	underWay, mostLate int
 }
 
 // take returns what is closed once there is a place, for which it waits among others.
@@ -159,10 +162,14 @@ func (p *places) next() *[]chan struct{} {
 		order = []*[]chan struct{}{&p.late, &p.back, &p.begin}
 	}
 	for _, waiting := range order {
-		if len(*waiting) > 0 {
-			p.lates = waiting != &p.late
-			return waiting
+		isLate := waiting == &p.late
+		if len(*waiting) == 0 || isLate && p.underWay >= p.mostLate {
+			continue
 		}
+		if p.lates = !isLate; isLate {
+			p.underWay++
+		}
+		return waiting
 	}
 	return nil
 }
@@ -178,6 +185,8 @@ type pass struct {
 	// placed says that it has a place, staffed that it has a worker, and moving that it counts
 	// among those that Motionless watches. It is aside without.
 	placed, staffed, moving bool
+	// late says that it has gone on late.
+	late bool
 }
 
 // Pass implements Handler.
@@ -190,6 +199,7 @@ func (p *pass) Pass(ctx context.Context, key string) (wait time.Duration, known 
 	defer func() {
 		p.pool.mu.Lock()
 		defer p.pool.mu.Unlock()
+		p.endLate()
 		p.give()
 	}()
 	return p.Handler.Pass(ctx, key)
@@ -204,6 +214,7 @@ func (p *pass) pause() {
 		p.moving = false
 		p.pool.queue.turns.end()
 	}
+	p.endLate()
 	p.give()
 }
 
@@ -287,11 +298,22 @@ func (p *pass) enterInTurn(late bool) {
 	p.pool.mu.Unlock()
 	<-given
 	p.pool.mu.Lock()
+	p.late = late
 	if p.reasons > 0 || p.placed { // it is aside for something else since, or is back from that
+		p.endLate()
 		p.pool.places.give(1)
 		return
 	}
 	p.goOn()
+}
+
+// endLate lets another one that is late go on, if this has. The pool is locked.
+func (p *pass) endLate() {
+	if p.late {
+		p.late = false
+		p.pool.places.underWay--
+		p.pool.places.give(0)
+	}
 }
 
 func (p *pass) goOn() {

@@ -306,3 +306,65 @@ func TestAPassThatWaitsForTheAPIServerLeavesTheProcessor(t *testing.T) {
 		<-ended
 	})
 }
+
+// Very many late passes that come back at once, and wait for the API server one after the other, keep no key waiting
+// until all of them are through.
+func TestLatePassesKeepNoKeyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		client := &http.Client{Transport: queue.Requesting(answering(func(*http.Request) (*http.Response, error) {
+			const tick = 100 * time.Millisecond // all lists are answered at once
+			time.Sleep(tick - time.Since(begin)%tick)
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		}))}
+		var late, swift atomic.Int64
+		q, ended := queue.New(state.MinRequeue), make(chan struct{})
+		go func() {
+			defer close(ended)
+			q.Run(t.Context(), 4, handling(func(ctx context.Context, key string) time.Duration {
+				isLate := strings.HasPrefix(key, "late")
+				pause := queue.BeginPause(ctx)
+				if isLate {
+					pause.Aside()
+					time.Sleep(3 * time.Second)
+				} else {
+					time.Sleep(10 * time.Millisecond)
+				}
+				pause.End(isLate)
+				if !isLate {
+					swift.Add(1)
+					return 24 * time.Hour
+				}
+				request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://api/nodes", http.NoBody)
+				if err == nil {
+					var response *http.Response
+					if response, err = client.Do(request); err == nil {
+						err = response.Body.Close()
+					}
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				late.Add(1)
+				return 24 * time.Hour
+			}))
+		}()
+		for i := range 200 {
+			q.Add("late" + strconv.Itoa(i))
+		}
+		time.Sleep(3*time.Second + 50*time.Millisecond)
+		for i := range 40 {
+			q.Add("swift" + strconv.Itoa(i))
+		}
+		time.Sleep(300 * time.Millisecond)
+		if late.Load() > 100 || swift.Load() < 40 {
+			t.Errorf("after three ticks %d of 40 keys had their pass, and %d of 200 that are late have gone on", swift.Load(), late.Load())
+		}
+		time.Sleep(time.Minute)
+		if late.Load() != 200 {
+			t.Errorf("%d of 200 late passes have ended", late.Load())
+		}
+		q.ShutDown()
+		<-ended
+	})
+}
