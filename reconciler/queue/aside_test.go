@@ -242,32 +242,45 @@ type answering func(*http.Request) (*http.Response, error)
 
 func (a answering) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }
 
+// apiClient is a client whose passes leave their places while it waits for an answer.
+type apiClient struct{ http.Client }
+
+func asking(api answering) *apiClient {
+	return &apiClient{http.Client{Transport: queue.Requesting(api)}}
+}
+
+// ask asks for something within a pass, whose ctx it is.
+func (c *apiClient) ask(ctx context.Context, t *testing.T, what string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://api/"+what, http.NoBody)
+	if err == nil {
+		var response *http.Response
+		if response, err = c.Do(request); err == nil {
+			err = response.Body.Close()
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // A pass that waits for the API server leaves the processor to others, of which four times as many
 // as may compute are under way. One that waits without end is seen.
 func TestAPassThatWaitsForTheAPIServerLeavesTheProcessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers, under = 2, 8
 		asked, answer := make(chan string, 100), make(chan struct{})
-		client := &http.Client{Transport: queue.Requesting(answering(func(r *http.Request) (*http.Response, error) {
+		client := asking(func(r *http.Request) (*http.Response, error) {
 			asked <- r.URL.Path
 			<-answer
 			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
-		}))}
+		})
 		q, made, ended := queue.New(state.MinRequeue), make(chan string, 100), make(chan struct{})
 		go func() {
 			defer close(ended)
 			q.Run(t.Context(), workers, handling(func(ctx context.Context, key string) time.Duration {
 				if strings.HasPrefix(key, "ask") {
-					request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://api/"+key, http.NoBody)
-					if err == nil {
-						var response *http.Response
-						if response, err = client.Do(request); err == nil {
-							err = response.Body.Close()
-						}
-					}
-					if err != nil {
-						t.Error(err)
-					}
+					client.ask(ctx, t, key)
 				}
 				made <- key
 				return 24 * time.Hour
@@ -312,11 +325,11 @@ func TestAPassThatWaitsForTheAPIServerLeavesTheProcessor(t *testing.T) {
 func TestLatePassesKeepNoKeyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		client := &http.Client{Transport: queue.Requesting(answering(func(*http.Request) (*http.Response, error) {
+		client := asking(func(*http.Request) (*http.Response, error) {
 			const tick = 100 * time.Millisecond // all lists are answered at once
 			time.Sleep(tick - time.Since(begin)%tick)
 			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
-		}))}
+		})
 		var late, swift atomic.Int64
 		q, ended := queue.New(state.MinRequeue), make(chan struct{})
 		go func() {
@@ -335,16 +348,7 @@ func TestLatePassesKeepNoKeyWaiting(t *testing.T) {
 					swift.Add(1)
 					return 24 * time.Hour
 				}
-				request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://api/nodes", http.NoBody)
-				if err == nil {
-					var response *http.Response
-					if response, err = client.Do(request); err == nil {
-						err = response.Body.Close()
-					}
-				}
-				if err != nil {
-					t.Error(err)
-				}
+				client.ask(ctx, t, "nodes")
 				late.Add(1)
 				return 24 * time.Hour
 			}))
