@@ -76,7 +76,7 @@ func TestAReleaseIsSigned(t *testing.T) {
 	host := strings.TrimPrefix(server.URL, "http://")
 	s, other := newSigner(t, cosign), newSigner(t, cosign)
 
-	root := small(t)
+	root := cloneOf(t, small(t))
 	bin := filepath.Join(s.dir, "bin")
 	index, sbom, err := build(t.Context(), root, both)
 	if err != nil {
