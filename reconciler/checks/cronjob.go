@@ -10,6 +10,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/kube"
 )
 
 const (
@@ -40,23 +42,21 @@ func (a *Asker) askCronJob(ctx context.Context, s Subject, name string, patience
 // runs are the Jobs that a CronJob owns. The API selects none by their owner, and labels are those of
 // the template when they began: all Jobs of the namespace are read, some at a time, and all or none.
 func (a *Asker) runs(ctx context.Context, cron *batchv1.CronJob) (runs []batchv1.Job, err error) {
-	page := metav1.ListOptions{Limit: pageSize}
-	for range maxPages {
-		list, err := a.kube.BatchV1().Jobs(cron.Namespace).List(ctx, page)
+	read := 0
+	for page, err := range kube.Pages(ctx, a.kube.BatchV1().Jobs(cron.Namespace).List, metav1.ListOptions{Limit: pageSize}) {
 		if err != nil {
 			return nil, err
 		}
-		for i := range list.Items {
-			if metav1.IsControlledBy(&list.Items[i], cron) {
-				runs = append(runs, list.Items[i])
+		for i := range page.Items {
+			if metav1.IsControlledBy(&page.Items[i], cron) {
+				runs = append(runs, page.Items[i])
 			}
 		}
-		page.Continue = list.Continue
-		if page.Continue == "" {
-			return runs, nil
+		if read++; read == maxPages && page.Continue != "" {
+			return nil, errManyJobs
 		}
 	}
-	return nil, errManyJobs
+	return runs, nil
 }
 
 // unread says why the API server does not answer what was asked.

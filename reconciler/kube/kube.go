@@ -1,5 +1,5 @@
-// Package kube has what all writes to Kubernetes have in common: quorate is the owner
-// of what it applies, and deletes only what it has made.
+// Package kube has what requests to Kubernetes have in common: quorate is the owner
+// of what it applies, deletes only what it has made, and lists some at a time.
 package kube
 
 import (

@@ -333,8 +333,7 @@ func (w *Writer) list(ctx context.Context) error {
 // listIn reads those of one namespace, or of all. Of one that may not be read, nothing is known.
 func (w *Writer) listIn(ctx context.Context, namespace string, next map[string]*entry) error {
 	o := metav1.ListOptions{LabelSelector: naming.LabelStatus + "," + naming.LabelStatusBy + "=" + w.By, Limit: pageSize}
-	for {
-		page, err := w.Kube.CoreV1().ConfigMaps(namespace).List(ctx, o)
+	for page, err := range kube.Pages(ctx, w.Kube.CoreV1().ConfigMaps(namespace).List, o) {
 		switch {
 		case kube.Withheld(namespace, err):
 			return nil
@@ -350,10 +349,8 @@ func (w *Writer) listIn(ctx context.Context, namespace string, next map[string]*
 			}
 			next[key] = e
 		}
-		if o.Continue = page.Continue; o.Continue == "" {
-			return nil
-		}
 	}
+	return nil
 }
 
 // entryOf is what a ConfigMap holds. One that cannot be read holds nothing, and is

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
 )
@@ -135,20 +136,19 @@ func (e *Events) read(namespace string) (h Happened, err error) {
 
 // list reads the Events that a field selector chooses. cut is whether there are more.
 func (e *Events) list(ctx context.Context, namespace, selector string) (list []Event, cut bool, err error) {
-	options := metav1.ListOptions{FieldSelector: selector, Limit: eventsPage}
-	for range eventsPages {
-		page, err := e.kube.CoreV1().Events(namespace).List(ctx, options)
+	read := 0
+	for page, err := range kube.Pages(ctx, e.kube.CoreV1().Events(namespace).List, metav1.ListOptions{FieldSelector: selector, Limit: eventsPage}) {
 		if err != nil {
 			return nil, false, err
 		}
 		for i := range page.Items {
 			list = append(list, eventOf(&page.Items[i]))
 		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return list, false, nil
+		if read++; read == eventsPages && page.Continue != "" {
+			return list, true, nil
 		}
 	}
-	return list, true, nil
+	return list, false, nil
 }
 
 // eventOf is what is shown of an Event. There are two ways to say when and how often.

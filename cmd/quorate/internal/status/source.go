@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
+	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/statuses"
 	"github.com/quorate/quorate/schema"
@@ -329,8 +330,7 @@ func (c cluster) records(ctx context.Context, q query) (answer, error) {
 	var oldest, newest time.Time
 	unreadable := 0
 	o := metav1.ListOptions{LabelSelector: naming.LabelStatus, Limit: 500}
-	for {
-		list, err := c.kube.CoreV1().ConfigMaps(q.Namespace).List(ctx, o)
+	for list, err := range kube.Pages(ctx, c.kube.CoreV1().ConfigMaps(q.Namespace).List, o) {
 		if err != nil {
 			return answer{}, fmt.Errorf("list the ConfigMaps with statuses: %w", err)
 		}
@@ -350,9 +350,6 @@ func (c cluster) records(ctx context.Context, q query) (answer, error) {
 			if written.After(newest) {
 				newest = written
 			}
-		}
-		if o.Continue = list.Continue; o.Continue == "" {
-			break
 		}
 	}
 	sortItems(a.items)
