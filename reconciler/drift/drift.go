@@ -187,6 +187,7 @@ func typedPair(live runtime.Object, want any) (liveValue, wantValue *typed.Typed
 		for _, field := range []string{"name", "namespace", "uid", "resourceVersion", "managedFields"} {
 			unstructured.RemoveNestedField(u.Object, "metadata", field)
 		}
+		unstructured.RemoveNestedField(u.Object, "status") // which others write, as they like
 	}
 	converter := applyconfigurations.NewTypeConverter(scheme.Scheme)
 	if liveValue, err = converter.ObjectToTyped(l); err != nil {

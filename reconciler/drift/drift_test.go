@@ -110,6 +110,8 @@ func checkDrift(t *testing.T, what string, got drift.Drift, err error, manager s
 func addServerDefaults(set *appsv1.StatefulSet) {
 	set.UID, set.Generation = "u", 3
 	set.Status.Replicas = 3
+	// Who may write the status can write what a server-side apply cannot.
+	set.Status.Conditions = []appsv1.StatefulSetCondition{{Type: "Odd"}, {Type: "Odd"}}
 	spec := &set.Spec.Template.Spec
 	spec.RestartPolicy, spec.DNSPolicy, spec.SchedulerName = corev1.RestartPolicyAlways, corev1.DNSClusterFirst, "default-scheduler"
 	mode := int32(0o644)
