@@ -97,26 +97,26 @@ func (e *Executor) applyKept(ctx context.Context, v *observe.View, partition int
 	if err != nil {
 		return err
 	}
-	return e.applySetAs(ctx, v, keep, partition)
+	return e.applySetAs(ctx, v, keep, observe.Replicas(v.Set), partition)
 }
 
-// applySet applies the StatefulSet with the given partition.
+// applySet applies the StatefulSet with the given partition, and as many pods as it has.
 func (e *Executor) applySet(ctx context.Context, v *observe.View, partition int32) error {
 	m, err := v.Manifests()
 	if err != nil {
 		return err
 	}
-	return e.applySetAs(ctx, v, *m.StatefulSet, partition)
+	return e.applySetAs(ctx, v, *m.StatefulSet, observe.Replicas(v.Set), partition)
 }
 
-// applySetAs applies a variant of the StatefulSet, and removes what others have
-// added to it. Where one exists, its UID and version must be those that the
+// applySetAs applies a variant of the StatefulSet with so many pods, and removes what others have
+// added to it. How many there are is changed by CreateSet and ResizeSet alone, behind what these rest on. Where one exists, its UID and version must be those that the
 // decision was made on.
-func (e *Executor) applySetAs(ctx context.Context, v *observe.View, want appsv1ac.StatefulSetApplyConfiguration, partition int32) error {
+func (e *Executor) applySetAs(ctx context.Context, v *observe.View, want appsv1ac.StatefulSetApplyConfiguration, replicas, partition int32) error {
 	meta, spec := *want.ObjectMetaApplyConfiguration, *want.Spec
 	want.ObjectMetaApplyConfiguration, want.Spec = &meta, &spec
 	strategy, rolling := *spec.UpdateStrategy, *spec.UpdateStrategy.RollingUpdate
-	rolling.Partition, strategy.RollingUpdate, spec.UpdateStrategy = &partition, &rolling, &strategy
+	spec.Replicas, rolling.Partition, strategy.RollingUpdate, spec.UpdateStrategy = &replicas, &partition, &rolling, &strategy
 	sets := e.Kube.AppsV1().StatefulSets(*want.Namespace)
 	if v.Set != nil {
 		if err := e.sameRevision(ctx, v, want); err != nil {

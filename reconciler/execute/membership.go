@@ -187,9 +187,7 @@ func (e *Executor) resizeSet(ctx context.Context, v *observe.View, a action.Resi
 	if err != nil {
 		return err
 	}
-	spec := *keep.Spec
-	keep.Spec = spec.WithReplicas(a.To)
-	return e.applySetAs(ctx, v, keep, a.Partition)
+	return e.applySetAs(ctx, v, keep, a.To, a.Partition)
 }
 
 // deleteIdlePod deletes a pod that is no member's.

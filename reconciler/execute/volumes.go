@@ -68,7 +68,5 @@ func (e *Executor) createSet(ctx context.Context, v *observe.View, a action.Crea
 	if err != nil {
 		return err
 	}
-	set, spec := *m.StatefulSet, *m.StatefulSet.Spec
-	spec.Replicas, set.Spec = &a.Replicas, &spec
-	return e.applySetAs(ctx, v, set, a.Replicas)
+	return e.applySetAs(ctx, v, *m.StatefulSet, a.Replicas, a.Replicas)
 }

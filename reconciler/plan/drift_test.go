@@ -17,6 +17,22 @@ func TestDrift(t *testing.T) {
 	}
 	noSet := func(s *situation.Situation) { s.Observed.Set, s.Observed.Pods, s.Observed.Rounds = nil, nil, nil }
 	volumes := func(s *situation.Situation) { s.Observed.Volumes = memberVolumes(3) }
+	// counted is a StatefulSet of so many pods, older a record from before the last member joined, and
+	// lowered a budget for as many members as that record knows.
+	counted := func(n int32) mutation {
+		return func(s *situation.Situation) {
+			s.Observed.Set.Replicas = n
+			s.Observed.Objects[0] = state.Object{Kind: "StatefulSet", Name: "orders", State: state.ObjectDrifted, Detail: ".spec.replicas"}
+		}
+	}
+	older := func(s *situation.Situation) { delete(s.Observed.Record.Members, "orders-2") }
+	lowered := func(how state.ObjectState) mutation {
+		return func(s *situation.Situation) {
+			s.Observed.Objects[0] = state.Object{Kind: state.KindBudget, Name: "orders", State: how, Detail: ".spec.minAvailable"}
+		}
+	}
+	noList := looks(func(r *state.Round) { r.Problem = "context deadline exceeded" })
+	const unknown = "Refused: etcd lists orders-2 (member m2), which the record does not know: the record is older than the cluster"
 	checkRule(t, objects.Drift, []ruleCase{
 		{name: "17: in sync passes"},
 		{name: "a foreign object is another rule's", change: object(state.ObjectForeign, "")},
@@ -32,5 +48,15 @@ func TestDrift(t *testing.T) {
 			s.Observed.Volumes[2] = memberVolume("data-orders-7", 8<<30)
 		}), want: "Refused: the StatefulSet is gone, and so are volumes: 2 of 3 are left"},
 		{name: "86: without any volume there is nothing to continue from", change: noSet, want: "Refused: "},
+		{name: "50: more pods than members are for resize", change: counted(5)},
+		{name: "50: so are fewer", change: counted(2)},
+		{name: "what else differs is put back", change: counted(3), want: "apply StatefulSet orders: it differs from what Git says: .spec.replicas"},
+		{name: "306: the pod of a voter that an older record does not know is for resize", change: with(older, counted(3))},
+		{name: "306: a StatefulSet that is gone takes no voter's place away", change: with(older, volumes, func(s *situation.Situation) { s.Observed.Set = nil }), want: unknown},
+		{name: "306: nor that of one that its volume tells of", change: with(older, volumes, noList, func(s *situation.Situation) { s.Observed.Set = nil }), want: "Refused: volume claim data-orders-2 holds the data of member m2, which is not in the record"},
+		{name: "306: no budget lets others stop it", change: with(older, lowered(state.ObjectDrifted))},
+		{name: "306: also where it is gone", change: with(older, lowered(state.ObjectMissing))},
+		{name: "306: also where there is no list", change: with(older, volumes, noList, lowered(state.ObjectDrifted))},
+		{name: "a budget of members that are all known is put back", change: lowered(state.ObjectDrifted), want: "apply PodDisruptionBudget orders: "},
 	})
 }

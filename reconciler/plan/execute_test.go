@@ -269,9 +269,12 @@ func (w *world) changeSet(template, partition int8) {
 
 // applyObject makes an object what was wanted of it when that was decided.
 func (e *engine) applyObject(w *world, a action.ApplyObject) {
-	if a.ObjectKind == budget {
+	switch a.ObjectKind {
+	case budget:
 		w.closed = e.exclusive
 		return
+	case "StatefulSet":
+		return // the number of pods is changed by none but CreateSet and ResizeSet
 	}
 	bit := uint8(1) << (a.Name[len(a.Name)-1] - '0')
 	w.missing &^= bit

@@ -3,6 +3,7 @@ package plan
 import (
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/recorded"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
@@ -26,7 +27,7 @@ func health(s *situation.Situation) verdict.Verdict {
 	if name := s.Doubtful(); name != "" {
 		return verdict.ConfirmIn(state.Between, name+" did not answer, and whether the abandoned rollout broke it is seen in two checks").At(name)
 	}
-	if v := recorded(s); !v.Silent() {
+	if v := recorded.Voters(s); !v.Silent() {
 		return v
 	}
 	// What keeps space from being freed is told before the alarm that this would end.

@@ -277,7 +277,26 @@ func (e *engine) lookAtObjects(w *world) []state.Object {
 		}
 		e.objects = append(e.objects, object)
 	}
+	if w.set.there && w.set.replicas != w.renderedPods() {
+		e.objects = append(e.objects, state.Object{Kind: "StatefulSet", Name: "orders", State: state.ObjectDrifted, Detail: ".spec.replicas"})
+	}
 	return e.objects
+}
+
+// renderedPods is how many pods the StatefulSet is rendered with: those of the recorded members, and
+// while these come or go as many as there are.
+func (w *world) renderedPods() int8 {
+	r := &w.record
+	if !r.there || !r.formed || r.joining.there || r.leaving.there || r.replacing != 0 || r.retired != [most]int8{} || r.hibernated || r.deleted {
+		return w.set.replicas
+	}
+	highest := int8(0)
+	for i, id := range r.members {
+		if id != 0 {
+			highest = int8(i)
+		}
+	}
+	return highest + 1
 }
 
 // budget is the kind of the object that says how many pods others may stop.

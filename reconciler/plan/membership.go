@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/plan/recorded"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/surge"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
@@ -114,23 +114,8 @@ func listed(s *situation.Situation) verdict.Verdict {
 		return verdict.ConfirmIn(verdict.Instantly, "the members have not been asked a moment ago")
 	case r.Problem != "":
 		return verdict.Unhealthy("the members cannot be listed", "nothing changes among the members until they answer; check their pods").Measured("%s", r.Problem)
-	case r.ClusterID != s.Observed.Record.ClusterID:
-		return verdict.Refuse(fmt.Sprintf("the members say that they are cluster %s, the record says %s", r.ClusterID, s.Observed.Record.ClusterID),
-			"find out what answers under the names of this cluster; nothing is changed until then")
 	}
-	return recorded(s)
-}
-
-// recorded wants a record that knows every voter. One that does not is older than the
-// cluster, restored from a backup of the Kubernetes API perhaps: whose volume it says is
-// left of a former member may be that of a member that votes.
-func recorded(s *situation.Situation) verdict.Verdict {
-	m := situation.Unrecorded(s)
-	if m == nil {
-		return verdict.Pass()
-	}
-	return verdict.Refuse(fmt.Sprintf("etcd lists %s (member %s), which the record does not know: the record is older than the cluster, or the member was added manually", state.NameOf(*m), m.ID),
-		fmt.Sprintf("restore ConfigMap %s as it was last; or, where that member is not wanted, remove it with `etcdctl member remove %s`; until then no pod or volume goes", naming.Record(s.Desired.Name), m.ID)).At(m.Name)
+	return verdict.OneOf(s, recorded.Identity, recorded.Voters)
 }
 
 // join brings a join that has begun to its end, or takes it back.
@@ -225,7 +210,7 @@ func resizeTo(s *situation.Situation) verdict.Verdict {
 	if from == to {
 		return verdict.Pass()
 	}
-	if v := spared(s, to); to < from && !v.Silent() {
+	if v := recorded.Places(s, to); to < from && !v.Silent() {
 		return v
 	}
 	partition := min(s.Observed.Set.Partition, to)
@@ -247,23 +232,6 @@ func resizeTo(s *situation.Situation) verdict.Verdict {
 		return v.AtOnce()
 	}
 	return v
-}
-
-// spared wants the places from an ordinal on to be those of no member: by etcd's list, and
-// where that cannot be had, by what was seen on their volumes.
-func spared(s *situation.Situation, from int32) verdict.Verdict {
-	if v := recorded(s); !v.Silent() {
-		return v
-	}
-	if r := s.Observed.Round(); r != nil && r.Problem == "" {
-		return verdict.Pass()
-	}
-	for _, v := range s.Observed.Volumes {
-		if v.Ordinal >= from && situation.HoldsUnrecorded(s, v) {
-			return volumes.Unknown(s, &v)
-		}
-	}
-	return verdict.Pass()
 }
 
 // rejoin begins to add a member: nothing of an earlier one of its name may be

@@ -251,13 +251,25 @@ func TestResize(t *testing.T) {
 		{name: "306: nor one of somebody else", change: with(older, noList, func(s *situation.Situation) { s.Observed.Volumes[2].Holds = state.HoldsForeign }), want: "resize the StatefulSet 3 → 2"},
 		{name: "306: below the last member nothing goes", change: with(older, noList, func(s *situation.Situation) { s.Observed.Volumes[2].Ordinal = 1 }), want: "resize the StatefulSet 3 → 2"},
 		{name: "306: a learner has no vote", change: with(older, looks(func(r *state.Round) { r.Members[2].Learner = true })), want: "resize the StatefulSet 3 → 2"},
-		{name: "306: the list of another cluster is none", change: with(older, looks(func(r *state.Round) { r.ClusterID = "c2" })), want: "resize the StatefulSet 3 → 2"},
+		{name: "306: nor that of a voter of another cluster, which answers there", change: with(older, looks(func(r *state.Round) { r.ClusterID = "c2" })), want: "Refused: the members say that they are cluster c2, the record says c1"},
+		{name: "306: nor that of a voter by another name", change: with(scaled(5, "kubectl-scale"), looks(func(r *state.Round) { r.Members[0].Name = "orders-4" })), want: "Refused: etcd lists orders-4 (member m0), which the record does not know"},
 		{name: "306: more pods take nothing from anybody", change: with(older, scaled(1, "kubectl-scale")), want: "resize the StatefulSet 1 → 2"},
 		{name: "a hole is none", change: gone(1)},
 		{name: "50: kubectl scale up", change: scaled(5, "kubectl-scale at noon"), want: "resize the StatefulSet 5 → 3: another writer has set it to 5 (kubectl-scale at noon)"},
 		{name: "50: kubectl scale down", change: scaled(1, "kubectl-scale at noon"), want: "resize the StatefulSet 1 → 3"},
 		{name: "unless Git wants that member no more", change: with(gone(2), wanting(2), func(s *situation.Situation) { s.Observed.Record.Replacing = "orders-2" }), want: "resize the StatefulSet 3 → 2"},
 		{name: "the pod of a member that is replaced stays", change: with(gone(2), func(s *situation.Situation) { s.Observed.Record.Replacing = "orders-2" })},
+	})
+	checkRule(t, resizeTo, []ruleCase{
+		{name: "306: a record from before the cluster had formed", change: func(s *situation.Situation) {
+			s.Observed.Record = &state.Record{Founders: 2}
+		}, want: "Refused: etcd lists orders-2 (member m2), which the record does not know"},
+		{name: "50: a pod beyond those that form", change: func(s *situation.Situation) {
+			s.Observed.Record, s.Observed.Set.Replicas = &state.Record{Founders: 3}, 4
+		}, want: "resize the StatefulSet 4 → 3"},
+		{name: "306: a voter that has no place here", change: with(func(s *situation.Situation) {
+			s.Observed.Record, s.Observed.Set.Replicas = &state.Record{Founders: 3}, 4
+		}, looks(func(r *state.Round) { r.Members[2].Name = "elsewhere" })), want: "resize the StatefulSet 4 → 3"},
 	})
 	// interrupted is a roll from one release to another that somebody scales to 0 in its
 	// midst, and the commit that is there then.

@@ -54,7 +54,7 @@ func TestEditsByHand(t *testing.T) {
 	// 50: scaled up. The guard keeps what is no member from starting.
 	w.mark = w.daemon.Log.Mark()
 	w.kubectl("scale", "statefulset/orders", "--replicas=5")
-	w.await("the StatefulSet to be applied", holdLimit, lab.Step("apply StatefulSet orders"))
+	w.await("the StatefulSet to be as large as before", holdLimit, lab.Step("resize the StatefulSet 5 → 3"))
 	w.awaitIdle(want.version, rollLimit)
 	w.expectGone("orders-3", "orders-4")
 	w.expectVersion(3, want.version)

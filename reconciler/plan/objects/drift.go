@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/recorded"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/stalled"
 	"github.com/quorate/quorate/reconciler/plan/surge"
@@ -27,6 +28,8 @@ func Drift(s *situation.Situation) verdict.Verdict {
 		case fewer(s, obj): // resize brings the pods back, and looks what they start with
 		case restsOn(s, obj):
 			return await(s, obj)
+		case more(s, obj): // resize takes the pods away, and looks whose they are
+		case lets(s, obj): // resize, or the gate, tells
 		case loses(s, obj):
 			return putBack(s, obj).AtOnce()
 		case s.Contested(obj), refused(s, obj): // Fight tells
@@ -87,6 +90,22 @@ func fewer(s *situation.Situation, o state.Object) bool {
 	return set != nil && o.Kind == "StatefulSet" && effective(s, o) && s.Formed() && r.Recovering == nil && set.Replicas < s.PodCount()
 }
 
+// more reports whether there are more pods than the record has members, and fewer it or another
+// writer may have said.
+func more(s *situation.Situation, o state.Object) bool {
+	return s.Observed.Set != nil && o.Kind == "StatefulSet" && s.Observed.Set.Replicas > s.PodCount()
+}
+
+// lets reports whether a budget, which is made for as many members as the record knows, would let others stop
+// one that it does not know.
+func lets(s *situation.Situation, o state.Object) bool {
+	if o.Kind != state.KindBudget || o.State == state.ObjectInSync {
+		return false
+	}
+	v := recorded.Places(s, s.PodCount())
+	return !v.Silent()
+}
+
 // loses reports whether members do not find each other while an object stays as it is.
 func loses(s *situation.Situation, o state.Object) bool {
 	return o.Kind == "Service" && !situation.ForClients(s, o) && o.State == state.ObjectDrifted && o.Weight > state.WeightLight && effective(s, o)
@@ -108,7 +127,7 @@ func refused(s *situation.Situation, o state.Object) bool {
 // because a new StatefulSet starts all its members at once.
 func lostSet(s *situation.Situation) verdict.Verdict {
 	if s.Adoptable() && s.VolumesLeft() == s.MemberCount() {
-		return verdict.Do(action.CreateSet{Replicas: s.PodCount()}, "the StatefulSet is gone, and its pods are as Git wants them: a new one takes them over, and none restarts")
+		return bringBack(s, "the StatefulSet is gone, and its pods are as Git wants them: a new one takes them over, and none restarts")
 	}
 	applied := s.Observed.Record.Applied
 	if applied == nil {
@@ -127,5 +146,14 @@ func lostSet(s *situation.Situation) verdict.Verdict {
 			fmt.Sprintf("the StatefulSet is gone, and so are volumes: %d of %d are left", left, s.MemberCount()),
 			"bring the volumes back, or restore a backup into a new cluster; nothing is begun on empty volumes under the old identity")
 	}
-	return verdict.Do(action.CreateSet{Replicas: s.PodCount()}, "the StatefulSet is gone; its members continue from their volumes")
+	return bringBack(s, "the StatefulSet is gone; its members continue from their volumes")
+}
+
+// bringBack creates the StatefulSet with the places of its members. It takes over the pods that
+// are there, and deletes those beyond.
+func bringBack(s *situation.Situation, why string) verdict.Verdict {
+	if v := recorded.Places(s, s.PodCount()); !v.Silent() {
+		return v
+	}
+	return verdict.Do(action.CreateSet{Replicas: s.PodCount()}, why)
 }
