@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/recovery"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -212,6 +213,19 @@ func TestRecoveryUnderWay(t *testing.T) {
 	again := func(f func(*state.Round, *state.Member)) mutation {
 		return with(reborn, func(s *situation.Situation) { f(s.Observed.Round(), memberAt(s, 1)) })
 	}
+	restores := with(recovers, func(s *situation.Situation) {
+		s.Observed.Rounds, s.Observed.Record.Recovering.ClusterID, s.Observed.Record.ClusterID = nil, "", ""
+		s.Observed.Volumes = memberVolumes(3)
+	})
+	checkRule(t, func(s *situation.Situation) verdict.Verdict {
+		return recovery.FillVolume(s, *s.Observed.Record.Recovering)
+	}, []ruleCase{
+		{
+			name: "420: a record from the midst of a restore stops nothing that serves, though quorate does not reach it", change: restores,
+			want: "Refused: orders-2 serves, and no member of a cluster that is being restored starts before its record says so: the record is older than the cluster; restore the record",
+		},
+		{name: "50: what another writer has scaled up is stopped", change: with(restores, unready(0, 1, 2)), want: "resize the StatefulSet 3 → 0"},
+	})
 	checkRule(t, recovery.Run, []ruleCase{
 		{name: "353: the quorum comes back by itself", change: recovers, want: "refuse the recovery of c1 from member orders-1: the cluster has its quorum again"},
 		{name: "353: while members are being stopped", change: with(recovers, func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Set.Settled = 0, false }), want: "refuse the recovery of c1 from member orders-1"},

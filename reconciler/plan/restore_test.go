@@ -119,7 +119,7 @@ func TestRestoredClusterBegins(t *testing.T) {
 		{"a volume of its own", "create the volume claim of orders-0: the backup is put on a volume before", nil},
 		{"I21: nobody runs meanwhile", "resize the StatefulSet 2 → 0", with(volume, func(s *situation.Situation) { s.Observed.Set.Replicas = 2 })},
 		{"I21: also where what runs names no cluster", "resize the StatefulSet 2 → 0", with(volume, func(s *situation.Situation) {
-			s.Observed.Set.Replicas, s.Observed.Pods, s.Observed.Rounds = 2, []state.Pod{{Name: "orders-0", Ready: true}}, []state.Round{{At: noon}}
+			s.Observed.Set.Replicas, s.Observed.Pods, s.Observed.Rounds = 2, []state.Pod{{Name: "orders-0"}}, []state.Round{{At: noon}}
 		})},
 		{"the backup is put on it", "restore the volume of orders-0", volume},
 		{"166: Git accepts another hash of its keys", "restore the volume of orders-0, whatever etcd said of the keys in the backup", with(volume, job(state.Restore{AcceptHashMismatch: "0a"}))},

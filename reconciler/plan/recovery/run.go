@@ -128,6 +128,14 @@ func back(s *situation.Situation, r state.Recovering) bool {
 // over keeps the members running that are those of the recovered cluster already: none of them
 // starts before the record says so, which is restored from before that.
 func over(s *situation.Situation, r state.Recovering) verdict.Verdict {
+	if r.Restores() {
+		for i := range s.Observed.Pods {
+			if p := &s.Observed.Pods[i]; p.Serving() {
+				return verdict.Refuse(fmt.Sprintf("%s serves, and no member of a cluster that is being restored starts before its record says so: the record is older than the cluster", p.Name),
+					"restore the record; nothing is done until then").At(p.Name)
+			}
+		}
+	}
 	if round := s.Observed.Round(); round == nil || round.ClusterID != r.NewClusterID {
 		return verdict.Pass()
 	}
