@@ -19,6 +19,9 @@ func settled(s *situation.Situation) verdict.Verdict {
 		return verdict.Pass()
 	}
 	if !s.Observed.Set.Settled {
+		if v := takenBack(s); !v.Silent() {
+			return v
+		}
 		return stalled.Controller(s, "the StatefulSet controller has not seen the last change yet")
 	}
 	if m := situation.MissingOf(s); len(m.Names) > 0 {
@@ -37,7 +40,7 @@ func settled(s *situation.Situation) verdict.Verdict {
 	if !s.Started() {
 		return recall(s)
 	}
-	loose := slices.DeleteFunc(s.Outdated(), func(p state.Pod) bool { return p.Ordinal < s.Observed.Set.Partition })
+	loose := toGo(s)
 	// A cluster of one or two has no quorum while the broken one is down, and a
 	// member that waits for a quorum is not well either.
 	down := s.OtherDown(loose)
@@ -57,6 +60,33 @@ func settled(s *situation.Situation) verdict.Verdict {
 	return verdict.Do(action.NewStartRoll(s),
 		fmt.Sprintf("the partition is %d and would let %d members go at once; it goes back above all of them",
 			s.Observed.Set.Partition, len(loose)))
+}
+
+// toGo are the members that the StatefulSet controller is to replace, or replaces.
+func toGo(s *situation.Situation) []state.Pod {
+	return slices.DeleteFunc(s.Outdated(), func(p state.Pod) bool { return p.Ordinal < s.Observed.Set.Partition })
+}
+
+// takenBack takes back that a member may go, when another one is lost before the StatefulSet controller has
+// seen it: a controller that comes back after a while waits for nobody, and what it knows of pods may be as old.
+func takenBack(s *situation.Situation) verdict.Verdict {
+	loose := toGo(s)
+	if !s.Started() || s.Small() || len(loose) == 0 {
+		return verdict.Pass()
+	}
+	down := s.OtherDown(loose)
+	if r := s.Observed.Round(); down == "" && r != nil {
+		for _, m := range r.Members {
+			if m.Problem != "" && m.Name != loose[0].Name && s.IsMember(m.Name) {
+				down = m.Name
+			}
+		}
+	}
+	if down == "" {
+		return verdict.Pass()
+	}
+	return verdict.Do(action.NewStartRoll(s),
+		fmt.Sprintf("the StatefulSet controller has not let %s go yet, and %s is not well; the partition goes back above all of them", loose[0].Name, down))
 }
 
 // replaced waits for a pod that the StatefulSet has been told to replace.

@@ -12,10 +12,25 @@ func TestSettled(t *testing.T) {
 	rolling := with(commit(newVersion), begun)
 	closing := with(youngPods, commit(newVersion), begun, rolled(newVersion, 0, 1, 2), func(s *situation.Situation) { s.Desired.Template = "c" })
 	partition := func(p int32) mutation { return func(s *situation.Situation) { s.Observed.Set.Partition = p } }
+	unsettled := func(s *situation.Situation) { s.Observed.Set.Settled = false }
+	silent := func(i int) mutation {
+		return looks(func(r *state.Round) { r.Members[i].Problem = "context deadline exceeded" })
+	}
 	checkRule(t, settled, []ruleCase{
 		{name: "17: a quiet cluster passes"},
 		{name: "an unformed cluster is the bootstrap's", change: with(unformed, func(s *situation.Situation) { s.Observed.Set.Settled = false })},
 		{name: "67: a change that the controller has not seen", change: func(s *situation.Situation) { s.Observed.Set.Settled = false }, want: "Waiting: the StatefulSet controller has not seen the last change yet"},
+		{name: "67: also where it is to let a member go", change: with(rolling, partition(2), unsettled), want: "Waiting: the StatefulSet controller has not seen the last change yet"},
+		{name: "I2: which is taken back when another one is down meanwhile", change: with(rolling, partition(2), unsettled, down(0)), want: "start the roll 3.5.35 → 3.6.16: the StatefulSet controller has not let orders-2 go yet, and orders-0 is not well; the partition goes back above all of them"},
+		{name: "I2: also by what the members say alone", change: with(rolling, partition(2), unsettled, silent(0)), want: "the StatefulSet controller has not let orders-2 go yet, and orders-0 is not well"},
+		{name: "I2: the one that goes is no other", change: with(rolling, partition(2), unsettled, silent(2)), want: "Waiting: the StatefulSet controller has not seen the last change yet"},
+		{name: "I2: nor one that is no member", change: with(rolling, partition(2), unsettled, looks(func(r *state.Round) {
+			r.Members = append(r.Members, state.Member{ID: "m7", Name: "orders-7", Problem: "context deadline exceeded"})
+		})), want: "Waiting: the StatefulSet controller has not seen the last change yet"},
+		{name: "I2: without an answer the pods tell", change: with(rolling, partition(2), unsettled, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Waiting: the StatefulSet controller has not seen the last change yet"},
+		{name: "I2: what Git no longer wants is taken back later", change: with(rolling, partition(2), unsettled, down(0), func(s *situation.Situation) { s.Desired.Template = "c" }), want: "Waiting: the StatefulSet controller has not seen the last change yet"},
+		{name: "I2: nor where nobody goes", change: with(rolling, unsettled, silent(0)), want: "Waiting: the StatefulSet controller has not seen the last change yet"},
+		{name: "I2: a cluster of two has no quorum without it", size: 2, change: with(rolling, partition(1), unsettled, silent(0)), want: "Waiting: the StatefulSet controller has not seen the last change yet"},
 		{name: "43: a learner's pod that is not created is the join's, which has a deadline", change: with(joining("m3", 0), func(s *situation.Situation) { s.Observed.Set.Replicas = 4 })},
 		{name: "a roll whose partition is above every pod", change: rolling},
 		{name: "a pod that the partition lets go", change: with(rolling, partition(2)), want: "Waiting: the StatefulSet replaces orders-2"},
