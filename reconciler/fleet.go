@@ -13,7 +13,6 @@ import (
 	"github.com/quorate/quorate/reconciler/checks"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/observe"
-	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
@@ -27,6 +26,20 @@ import (
 // rules answer what to do about one cluster: make with a forecast, and decide without.
 type rules struct {
 	make, decide func(state.Desired, state.Observed, time.Time) decision.Plan
+}
+
+// inTime has the planner take the members' answers for as old as they are: they are stamped by the clock of this
+// process, and now may be that of the API server, which is behind it.
+func inTime(of func(state.Desired, state.Observed, time.Time) decision.Plan) func(state.Desired, state.Observed, time.Time) decision.Plan {
+	return func(d state.Desired, o state.Observed, now time.Time) decision.Plan {
+		if shift := time.Until(now); shift.Abs() >= time.Second {
+			o.Rounds = slices.Clone(o.Rounds)
+			for i := range o.Rounds {
+				o.Rounds[i].At = o.Rounds[i].At.Add(shift)
+			}
+		}
+		return of(d, o, now)
+	}
 }
 
 // plan asks the planner about a view, for a plan with its forecast: where this cluster is
@@ -200,7 +213,7 @@ func (r *Reconciler) lookBelow(ctx context.Context, clusters []lower) []state.Ne
 		if err != nil {
 			why = "its state cannot be read: " + err.Error()
 		} else {
-			why = leftToDo(plan.Make(v.Desired, v.Observed, r.now()))
+			why = leftToDo(r.rules.make(v.Desired, v.Observed, r.now()))
 		}
 		if why != "" {
 			return []state.Neighbour{{Name: o.Key(), Wave: o.Spec.Upgrade.Wave, Why: why}}

@@ -192,7 +192,7 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, copied *copies.Cache,
 	}
 	r := &Reconciler{
 		kube: kube, Options: o, cache: cache, copies: copied, desired: map[string]*desired.Cluster{}, disrupting: make(chan struct{}, 1),
-		queue: queue.New(state.MinRequeue), rules: rules{plan.Make, plan.Decide},
+		queue: queue.New(state.MinRequeue), rules: rules{inTime(plan.Make), inTime(plan.Decide)},
 		mirror: &statuses.Mirror{Kube: kube, Namespaces: o.Namespaces, By: statuses.ByOf(o.Owner)},
 	}
 	if o.CheckHosts != nil {

@@ -1,6 +1,7 @@
 package clock_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,10 @@ func TestWhatWaitsCountFrom(t *testing.T) {
 		if got := clock.Counted(noon, skew).Sub(noon); got != want {
 			t.Errorf("%s ahead: counted from %s, want %s", skew, got, want)
 		}
+	}
+	// A step of the wall clock moves no monotonic reading, by which two times that have one are compared.
+	if text := clock.Counted(time.Now(), time.Hour).String(); strings.Contains(text, "m=") {
+		t.Errorf("counted from %s", text)
 	}
 	graceBegan := noon.Add(-time.Hour) // by the server, whose clock is an hour behind: it is now
 	if left := clock.Left(5*time.Minute, graceBegan, clock.Counted(noon, time.Hour)); left != 5*time.Minute {
