@@ -369,6 +369,13 @@ func (h handler) Pass(ctx context.Context, key string) (time.Duration, bool, err
 		return 0, false, nil // Take adds it again
 	}
 	defer leave()
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.desired[key] == nil { // a commit took it out meanwhile, and the pass has noted it again since
+			h.forget(key, c)
+		}
+	}()
 	wait, err := h.Reconciler.Pass(ctx, c)
 	return wait, true, err
 }
