@@ -175,37 +175,44 @@ func (w *Writer) round(ctx context.Context, from Source, now time.Time) error {
 	list, whole := from.Statuses()
 	due, waiting := w.due(list, from, whole, now)
 	slices.SortStableFunc(due, func(a, b write) int { return a.last.Compare(b.last) })
-	w.pending = waiting || len(due) > MaxWrites
 	w.revision = revision
-	err := w.make(ctx, due[:min(len(due), MaxWrites)])
+	written, err := w.make(ctx, due[:min(len(due), MaxWrites)])
+	w.pending = waiting || written < len(due)
 	if !w.pending {
 		from.Written()
 	}
 	return err
 }
 
-// make makes the writes. What fails does not keep the others from theirs.
-func (w *Writer) make(ctx context.Context, due []write) error {
+// make makes the writes, and returns how many were made. What fails does not keep the others from theirs, nor does a cluster that
+// is refused: to be refused costs no request, and is not counted as a failure of the API server.
+func (w *Writer) make(ctx context.Context, due []write) (written int, err error) {
 	var failures []error
+	var refused error // the last one: where the lease is lost, all say the same
 	for _, d := range due {
 		leave, err := w.enter(ctx, d.cluster)
 		if err != nil {
-			return err
+			refused = err
+			continue
 		}
-		if err := d.do(ctx); err != nil {
+		done, err := d.do(ctx)
+		leave()
+		if done {
+			written++
+		}
+		if err != nil {
 			failures = append(failures, err)
 		}
-		leave()
 		if len(failures) == maxFailures {
 			break
 		}
 	}
-	if len(due) > 0 && len(failures) == 0 {
+	err = errors.Join(append(failures, refused)...)
+	if len(due) > 0 && err == nil {
 		w.failed = 0
 		w.said.Clear("statuses", "failure")
 	}
-	w.pending = w.pending || len(failures) > 0
-	return errors.Join(failures...)
+	return written, err
 }
 
 // enter begins a write about a cluster.
@@ -234,7 +241,8 @@ func clusterOf(s schema.Status) string {
 type write struct {
 	cluster string
 	last    time.Time
-	do      func(ctx context.Context) error
+	// do reports whether it is made. It does not panic.
+	do func(ctx context.Context) (done bool, err error)
 }
 
 // due are the writes that may be made now. waiting reports whether others come later.
@@ -245,11 +253,14 @@ func (w *Writer) due(list []schema.Status, from Source, whole bool, now time.Tim
 			waiting = true
 			return
 		}
-		due = append(due, write{cluster, p.last, func(ctx context.Context) error {
-			done, err := do(ctx)
-			paces[key] = p.note(now, done && err == nil)
-			w.pending = w.pending || !done
-			return err
+		due = append(due, write{cluster, p.last, func(ctx context.Context) (done bool, err error) {
+			// One that panics has failed like any other: else it would come first in each round, and end it.
+			err = contain.Run(func() (err error) {
+				done, err = do(ctx)
+				return err
+			})
+			paces[key] = p.note(now, done)
+			return done, err
 		}})
 	}
 	named := make(map[string]bool, len(list))

@@ -1,6 +1,7 @@
 package statuses_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,14 +43,16 @@ type board struct {
 	shards    uint64
 	elsewhere bool
 	lease     error
-	log       strings.Builder
+	// told counts the calls of Written.
+	told int
+	log  strings.Builder
 }
 
 func (b *board) Statuses() ([]schema.Status, bool) { return b.list, !b.partial }
 func (b *board) StatusRevision() uint64            { return b.revision }
 func (b *board) Elsewhere(schema.Status) bool      { return b.elsewhere }
 func (b *board) Shards() uint64                    { return b.shards }
-func (b *board) Written()                          {}
+func (b *board) Written()                          { b.told++ }
 func (b *board) MarkedSet(namespace, name string) (*appsv1.StatefulSet, bool) {
 	set, err := b.api.AppsV1().StatefulSets(namespace).Get(b.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -419,6 +422,83 @@ func TestOnlyTheLeaderWrites(t *testing.T) {
 	b.lease = errors.New("the lease is lost")
 	if err := b.w.Round(t.Context(), b); !errors.Is(err, b.lease) || len(b.api.Actions()) > 0 {
 		t.Errorf("%v, %v", err, b.api.Actions())
+	}
+}
+
+// A status that was not written, for whatever reason, is not told of as written: it is written later, though nothing has changed
+// since. It keeps no other waiting, and its cluster is left.
+func TestWhatWasNotWrittenIsPending(t *testing.T) {
+	for name, c := range map[string]struct {
+		enter error
+		write func() error
+		// next is how much later it is tried again.
+		next time.Duration
+	}{
+		"refused":  {enter: errors.New("another quorate reconciles it"), next: statuses.Every},
+		"answered": {write: func() error { return errors.New("etcdserver: request timed out") }, next: 2 * statuses.MinPause},
+		"panicked": {write: func() error { panic("out of range") }, next: 2 * statuses.MinPause},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, entered, inside := newBoard(t), 0, 0
+			b.w.Enter = func(context.Context, string) (leave func(), err error) {
+				if entered++; entered == 1 && c.enter != nil {
+					return nil, c.enter
+				}
+				inside++
+				return func() { inside-- }, nil
+			}
+			b.api.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+				if write := c.write; write != nil {
+					c.write = nil
+					return true, nil, write()
+				}
+				return false, nil, nil
+			})
+			b.show(idle("orders"), idle("sessions"))
+			if err := b.w.Round(t.Context(), b); err == nil || b.told > 0 || inside != 0 {
+				t.Errorf("at first: %v; told of %d times, %d clusters are not left", err, b.told, inside)
+			}
+			if b.written("orders") != nil || b.written("sessions") == nil {
+				t.Errorf("at first: orders %v, sessions %v", b.written("orders"), b.written("sessions"))
+			}
+			b.now = b.now.Add(c.next)
+			if err := b.w.Round(t.Context(), b); err != nil || b.told != 1 || inside != 0 {
+				t.Errorf("later: %v; told of %d times, %d clusters are not left", err, b.told, inside)
+			}
+			if b.written("orders") == nil || b.written("sessions") == nil {
+				t.Errorf("later: orders %v, sessions %v", b.written("orders"), b.written("sessions"))
+			}
+		})
+	}
+}
+
+// Clusters that are refused each time, and writes that panic each time, do not use up all rounds.
+func TestWhatIsNeverWrittenKeepsNoOtherWaiting(t *testing.T) {
+	for _, how := range []string{"refused", "panicked"} {
+		b := newBoard(t)
+		bad := func(name string) bool { return strings.Contains(name, "bad") }
+		b.w.Enter = func(_ context.Context, cluster string) (leave func(), err error) {
+			if how == "refused" && bad(cluster) {
+				return nil, errors.New("another quorate reconciles it")
+			}
+			return func() {}, nil
+		}
+		b.api.PrependReactor("create", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if cm, ok := a.(clienttesting.CreateAction).GetObject().(*corev1.ConfigMap); ok && bad(cm.Labels[naming.LabelStatusOf]) {
+				panic("out of range")
+			}
+			return false, nil, nil
+		})
+		b.show(idle("bad-1"), idle("bad-2"), idle("bad-3"), idle("bad-4"), idle("orders"))
+		for range 2 {
+			if err := b.w.Round(t.Context(), b); err == nil {
+				t.Errorf("%s: no error", how)
+			}
+			b.now = b.now.Add(statuses.Every)
+		}
+		if b.written("orders") == nil || b.told > 0 {
+			t.Errorf("%s: %v; told of %d times", how, b.written("orders"), b.told)
+		}
 	}
 }
 
