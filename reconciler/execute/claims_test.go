@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/guard"
@@ -158,6 +160,70 @@ func TestWhatARecoveryKeepsStays(t *testing.T) {
 			t.Errorf("what was let go stays: %q", claimsOf(w))
 		}
 	})
+}
+
+// 389: a learner has failed on a claim that may keep what a recovery has put aside, and does not
+// say so. It does before the record lets the volume go, once: then a person may take it off. A
+// claim of somebody else is left alone, and is not let go.
+func TestWhatARecoveryMayKeepIsNotedBeforeTheVolumeIsRetired(t *testing.T) {
+	keeps := func(w *reconcilertest.World) (lost string) {
+		for _, c := range w.Claims() {
+			if c.Name == "data-orders-3" {
+				lost = c.Annotations[naming.AnnotationKeeps]
+			}
+		}
+		return lost
+	}
+	for name, c := range map[string]struct {
+		put     func(w *reconcilertest.World, claim *corev1.PersistentVolumeClaim)
+		refuses bool
+		keeps   string
+		retired bool
+	}{
+		"a claim from before": {put: func(w *reconcilertest.World, claim *corev1.PersistentVolumeClaim) {
+			w.Put(reconcilertest.ClaimsResource(), claim)
+		}, keeps: "c0", retired: true},
+		"one that says so already": {put: func(w *reconcilertest.World, claim *corev1.PersistentVolumeClaim) {
+			claim.Annotations = map[string]string{naming.AnnotationKeeps: "c0"}
+			w.Put(reconcilertest.ClaimsResource(), claim)
+		}, keeps: "c0", retired: true},
+		"somebody else's": {put: func(w *reconcilertest.World, claim *corev1.PersistentVolumeClaim) {
+			delete(claim.Labels, "app.kubernetes.io/managed-by")
+			w.Put(reconcilertest.ClaimsResource(), claim)
+		}},
+		"none": {put: func(*reconcilertest.World, *corev1.PersistentVolumeClaim) {}, retired: true},
+		"one that cannot be marked": {put: func(w *reconcilertest.World, claim *corev1.PersistentVolumeClaim) {
+			w.Put(reconcilertest.ClaimsResource(), claim)
+			w.API.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, errors.New("the API server is full")
+			})
+		}, refuses: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reconcilertest.Formed(t, func(w *reconcilertest.World) {
+				w.MustDo(action.BeginJoin{Member: "orders-3"})
+				w.MustDo(action.AddLearner{Member: "orders-3"})
+				c.put(w, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-orders-3", Namespace: "shop", Labels: naming.OwnLabels(w.Wish.EtcdCluster)}})
+				id := w.Record().Joining.ID
+				drop := action.DropLearner{Member: "orders-3", ID: id, Retire: true, Keeps: "c0"}
+				if c.refuses {
+					if err := w.Do(drop); err == nil || w.Record().Joining == nil || w.Record().Retired["orders-3"] != "" {
+						t.Errorf("error %v, the record is %+v", err, w.Record())
+					}
+					return
+				}
+				w.MustDo(drop)
+				if r := w.Record(); r.Joining != nil || (r.Retired["orders-3"] == id) != c.retired || keeps(w) != c.keeps {
+					t.Errorf("keeps %q, the record is %+v", keeps(w), r)
+				}
+				changeClaim(w, "orders-3", func(claim *corev1.PersistentVolumeClaim) { claim.Annotations = nil })
+				w.MustDo(drop)
+				if lost := keeps(w); lost != "" {
+					t.Errorf("what a person has taken off is back: %q", lost)
+				}
+			})
+		})
+	}
 }
 
 // A cluster that never formed has no members that anybody could have seen: its claims

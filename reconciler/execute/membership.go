@@ -66,7 +66,8 @@ func (e *Executor) promoteMember(ctx context.Context, v *observe.View, a action.
 }
 
 // DropLearner removes a learner, and never a voter: one that was promoted after
-// all stays.
+// all stays. What a lost cluster may have left on its volume is noted on the claim before
+// the record lets the volume go, and never again: a person may have taken that off since.
 func (e *Executor) dropLearner(ctx context.Context, v *observe.View, a action.DropLearner) error {
 	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
 	if err != nil {
@@ -76,6 +77,14 @@ func (e *Executor) dropLearner(ctx context.Context, v *observe.View, a action.Dr
 		url := naming.PeerURL(v.Cluster.EtcdCluster, a.Member)
 		if err := e.Members.RemoveLearner(ctx, v.Cluster.Key(), rec.ClusterID, v.Voters(rec, ""), a.ID, url); err != nil {
 			return err
+		}
+		if a.Keeps != "" {
+			claim := v.ClaimName(a.Member)
+			safe, err := markKept(ctx, e, v, claim, a.Keeps)
+			if err != nil {
+				return fmt.Errorf("note on volume claim %s what a recovery may keep there: %w", claim, err)
+			}
+			a.Retire = a.Retire && safe
 		}
 	}
 	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.DropLearner(a, e.Now()) })

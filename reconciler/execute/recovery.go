@@ -133,7 +133,7 @@ func adoptRecovery(ctx context.Context, e *Executor, v *observe.View, a action.A
 	}
 	if g := rec.Recovering; g != nil && a.From != "" && g.ClusterID == a.From {
 		for _, member := range slices.Sorted(maps.Keys(g.Members)) {
-			if err := markKept(ctx, e, v, v.ClaimName(member), a.From); err != nil {
+			if _, err := markKept(ctx, e, v, v.ClaimName(member), a.From); err != nil {
 				return fmt.Errorf("note on volume claim %s what the recovery keeps there: %w", v.ClaimName(member), err)
 			}
 		}
@@ -142,13 +142,20 @@ func adoptRecovery(ctx context.Context, e *Executor, v *observe.View, a action.A
 }
 
 // markKept notes on a claim of the cluster, where there is one, that its volume keeps what is
-// left of a lost one. The claims of others, whom the record may name, are left alone.
-func markKept(ctx context.Context, e *Executor, v *observe.View, claim, lost string) error {
+// left of a lost one, and reports whether nothing of that goes unasked: it is noted, or there
+// is no claim. The claims of others, whom the record may name, are left alone.
+func markKept(ctx context.Context, e *Executor, v *observe.View, claim, lost string) (safe bool, err error) {
 	live, err := kube.FoundOrNil(e.Kube.CoreV1().PersistentVolumeClaims(v.Cluster.Metadata.Namespace).Get(ctx, claim, metav1.GetOptions{}))
-	if err != nil || live == nil || !naming.Owns(live, v.Cluster.EtcdCluster) || live.Annotations[naming.AnnotationKeeps] == lost {
-		return err
+	switch {
+	case err != nil, live == nil:
+		return err == nil, err
+	case !naming.Owns(live, v.Cluster.EtcdCluster):
+		return false, nil
+	case live.Annotations[naming.AnnotationKeeps] == lost:
+		return true, nil
 	}
-	return e.patchClaim(ctx, live, map[string]string{naming.AnnotationKeeps: lost}, nil)
+	err = e.patchClaim(ctx, live, map[string]string{naming.AnnotationKeeps: lost}, nil)
+	return err == nil, err
 }
 
 // wantLost wants no quorum of the members to be ready by now: to read a backup takes

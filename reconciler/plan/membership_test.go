@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -201,24 +204,116 @@ func TestMembershipJoining(t *testing.T) {
 		s.Observed.Volumes = []state.Volume{memberVolume(naming.Claim("", "orders-3"), 8<<30)}
 	}
 	replaces := func(s *situation.Situation) { s.Observed.Record.Joining.Replace = true }
+	found := func(damage string) mutation { return func(s *situation.Situation) { podAt(s, 3).Damage = damage } }
+	podless := func(s *situation.Situation) { s.Observed.Pods = s.Observed.Pods[:3] }
+	claim := func(edit func(*state.Volume)) mutation {
+		return func(s *situation.Situation) { edit(&s.Observed.Volumes[0]) }
+	}
+	made := func(at time.Time) mutation { return claim(func(v *state.Volume) { v.Created = at }) }
+	says := func(lost string) mutation { return claim(func(v *state.Volume) { v.Keeps = lost }) }
+	holding := func(id string) mutation { return claim(func(v *state.Volume) { v.Holds = id }) }
+	unbound, going := claim(func(v *state.Volume) { v.Bound = false }), claim(func(v *state.Volume) { v.Terminating = true })
+	// unseen is a learner whose pod did not come as far as to run.
+	unseen := with(holding("a3"), func(s *situation.Situation) { podAt(s, 3).Ran = false })
+	ended := func(at time.Time) mutation {
+		return func(s *situation.Situation) { s.Observed.Record.Recovered[0].At = at }
+	}
+	twice := func(s *situation.Situation) {
+		s.Observed.Record.Recovered = append(s.Observed.Record.Recovered, state.Recovered{ClusterID: "c9", At: over.Add(time.Hour)})
+	}
 	for name, c := range map[string]struct {
 		change mutation
 		want   action.DropLearner
 	}{
-		"its volume is worth nothing without it": {with(late, volume), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
-		"I7: what the guard found is somebody's": {with(late, volume, func(s *situation.Situation) { podAt(s, 3).Damage = state.DamageForeign }), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
-		"18: what a recovery has kept stays":     {with(late, volume, func(s *situation.Situation) { s.Observed.Record.Recovered = []state.Recovered{{ClusterID: "c0"}} }), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
-		"its volume may come yet":                {late, action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
-		"another one takes its place":            {with(late, replaces), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Replace: true, Failed: true}},
-		"unless Git wants none":                  {with(ready, replaces, wanting(3)), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
-		"what etcd has not added has no volume":  {with(grows("", 0), volume, wanting(3)), action.DropLearner{Member: "orders-3"}},
-		"Git's word is no failure":               {with(ready, volume, wanting(3)), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
+		"its volume is worth nothing without it":                                  {with(late, volume), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"I7: what the guard found is somebody's":                                  {with(late, volume, func(s *situation.Situation) { podAt(s, 3).Damage = state.DamageForeign }), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
+		"389: a person is asked for what a recovery has put aside":                {with(late, volume, recoveredBefore, says("c0")), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"389: which is noted where the claim does not say it":                     {with(late, volume, recoveredBefore), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
+		"389: also where nobody knows when the claim was made":                    {with(late, volume, recoveredBefore, made(time.Time{})), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
+		"389: or when the recovery was over":                                      {with(late, volume, recoveredBefore, made(noon), ended(time.Time{})), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
+		"389: on a claim from the very moment":                                    {with(late, volume, recoveredBefore, made(over)), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
+		"389: the last of two recoveries counts":                                  {with(late, volume, recoveredBefore, twice, made(over.Add(time.Minute))), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c9", Failed: true}},
+		"389: a claim made since keeps nothing":                                   {with(late, volume, recoveredBefore, made(over.Add(time.Second))), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"389: but for what it says":                                               {with(late, volume, recoveredBefore, made(noon), says("c0"), unseen), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
+		"389: without a volume there is nothing":                                  {with(late, volume, recoveredBefore, unseen, unbound), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"389: nor on one that goes":                                               {with(late, volume, recoveredBefore, unseen, going), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"389: nor without a claim":                                                {with(late, recoveredBefore), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"389: nobody is asked for a volume that the learner was not seen to use":  {with(late, volume, recoveredBefore, unseen), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
+		"389: nor where it never had a pod":                                       {with(late, volume, recoveredBefore, unseen, podless), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
+		"389: it was seen there before its pod went":                              {with(late, volume, recoveredBefore, podless), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
+		"389: it runs, and was not seen yet":                                      {with(late, volume, recoveredBefore, holding("a3")), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
+		"389: the guard has found what another learner has left":                  {with(late, volume, recoveredBefore, unseen, found(state.DamageOutdated)), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
+		"I7: nor is somebody's retired after a recovery":                          {with(late, volume, recoveredBefore, found(state.DamageForeign)), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
+		"389: what etcd has not added has written nothing, also after a recovery": {with(grows("", 0), volume, recoveredBefore, wanting(3)), action.DropLearner{Member: "orders-3"}},
+		"its volume may come yet":                                                 {late, action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"another one takes its place":                                             {with(late, replaces), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Replace: true, Failed: true}},
+		"unless Git wants none":                                                   {with(ready, replaces, wanting(3)), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
+		"what etcd has not added has no volume":                                   {with(grows("", 0), volume, wanting(3)), action.DropLearner{Member: "orders-3"}},
+		"Git's word is no failure":                                                {with(ready, volume, wanting(3)), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
 	} {
 		s := healthy(3)
 		c.change(s)
 		if a := membership(s).Step.Action; a != c.want {
 			t.Errorf("%s: %+v, want %+v", name, a, c.want)
 		}
+	}
+}
+
+// over is when the cluster had been recovered, where it was.
+var over = noon.Add(-24 * time.Hour)
+
+// recoveredBefore is a cluster that was recovered from another one, c0, and has claims from
+// before that.
+func recoveredBefore(s *situation.Situation) {
+	s.Observed.Record.Recovered = []state.Recovered{{ClusterID: "c0", At: over}}
+	s.Observed.Record.Kept = map[string]bool{"orders-3": true}
+	for i := range s.Observed.Volumes {
+		s.Observed.Volumes[i].Created = over.Add(-time.Hour)
+	}
+}
+
+// 389: a learner of a cluster that was recovered has failed. The next one of its name does not
+// begin on what that one has left, which it could never leave: a person is asked once for what
+// the recovery has put aside there, and no more for the claim that comes then.
+func TestAFailedLearnerIsFollowedAfterARecovery(t *testing.T) {
+	for name, marked := range map[string]string{"marked by the recovery": "c0", "from before there was that mark": ""} {
+		t.Run(name, func(t *testing.T) {
+			s := healthy(3)
+			with(wanting(4), joining("m3", time.Hour), withPod, func(s *situation.Situation) {
+				v := memberVolume(naming.Claim("", "orders-3"), 8<<30)
+				v.Keeps = marked
+				s.Observed.Volumes = []state.Volume{v}
+				podAt(s, 3).Damage, podAt(s, 3).Trouble = state.DamageOutdated, "guard: exit 7"
+			}, recoveredBefore)(s)
+			expect := func(what, want string, rule func(*situation.Situation) verdict.Verdict) {
+				t.Helper()
+				got := said(rule, s)
+				if !strings.Contains(got, want) {
+					t.Fatalf("%s: got %q, want %q", what, got, want)
+				}
+				if v := rule(s); v.Step != nil {
+					v.Step.Action.After(s)
+				}
+			}
+			clears := func(s *situation.Situation) verdict.Verdict { return volumes.Clear(s, "orders-3") }
+			expect("the learner fails", "remove the learner orders-3", membership)
+			s.Observed.Pods = s.Observed.Pods[:3]
+			expect("the next one", "annotate pvc data-orders-3 quorate.dev/keeps-", clears)
+			s.Observed.Volumes[0].Keeps = ""
+			expect("a person lets it go", "delete the volume claim data-orders-3", clears)
+			s.Observed.Record.Retired, s.Observed.Volumes = nil, nil
+			if v := clears(s); !v.Silent() {
+				t.Fatalf("the place is empty: %s", words(v))
+			}
+			with(joining("m4", time.Hour), withPod, func(s *situation.Situation) {
+				v := memberVolume(naming.Claim("", "orders-3"), 8<<30)
+				v.Holds, v.Created = "m4", noon.Add(-time.Hour)
+				s.Observed.Volumes = []state.Volume{v}
+				podAt(s, 3).Trouble = "CrashLoopBackOff"
+			})(s)
+			expect("one more fails", "remove the learner orders-3", membership)
+			expect("nobody is asked again", "delete the volume claim data-orders-3", clears)
+		})
 	}
 }
 

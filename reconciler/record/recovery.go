@@ -83,7 +83,7 @@ func (r Recovery) addTo(p *state.Record) {
 		}
 	}
 	for _, done := range r.Recovered {
-		p.Recovered = append(p.Recovered, state.Recovered{OneShot: done.OneShot, ClusterID: done.ClusterID})
+		p.Recovered = append(p.Recovered, state.Recovered{OneShot: done.OneShot, ClusterID: done.ClusterID, At: done.At})
 		if p.Kept == nil {
 			p.Kept = map[string]bool{}
 		}

@@ -211,8 +211,11 @@ type Recovering struct {
 	Since           time.Time
 }
 
-// Recovered is a recovery that is over.
-type Recovered struct{ OneShot, ClusterID string }
+// Recovered is a recovery that is over: what Git asked for, the lost cluster, and since when.
+type Recovered struct {
+	OneShot, ClusterID string
+	At                 time.Time
+}
 
 // RestoreState is how far the restore of a volume is.
 type RestoreState string

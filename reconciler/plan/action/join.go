@@ -2,6 +2,7 @@ package action
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/plan/situation"
@@ -116,6 +117,9 @@ type DropLearner struct {
 	// Retire says that what is on its volume is the learner's, and worth nothing
 	// without it.
 	Retire bool
+	// Keeps is the ID of the lost cluster whose data may be aside on its volume although its
+	// claim does not say so: that is noted there before the volume is retired. Else empty.
+	Keeps string
 	// Failed says that it had its chance: the next try waits for a while.
 	Failed bool
 	// Replace says that the member is still to be replaced.
@@ -146,6 +150,10 @@ func (a DropLearner) After(s *situation.Situation) {
 			r.Retired = map[string]string{}
 		}
 		r.Retired[a.Member] = a.ID
+	}
+	if v := s.Observed.Volume(a.Member); v != nil && a.Keeps != "" {
+		s.Observed.Volumes = slices.Clone(s.Observed.Volumes)
+		s.Observed.Volume(a.Member).Keeps = a.Keeps
 	}
 	if a.Replace {
 		r.Replacing = a.Member

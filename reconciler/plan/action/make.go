@@ -35,15 +35,26 @@ func NewRecordAsleep(s *situation.Situation) RecordApplied {
 
 // NewDropLearner is the action that takes a join back. The claim that its pod has was made
 // for it: an unknown claim lets no join begin. But where the guard found
-// data on it, or a recovery has kept the data of the lost cluster next to
-// the new, that is never deleted.
+// data on it, that is never deleted.
+//
+// On what the learner has written no other one starts: its volume goes first. Where that
+// keeps what a recovery has put aside, a person is asked before, and so it is retired only
+// where the learner has come as far as to write. If that was not seen, the guard tells of it
+// when the next one starts.
 func NewDropLearner(s *situation.Situation, j state.Joining, failed bool) DropLearner {
-	p := s.Observed.Pod(j.Member)
+	p, v := s.Observed.Pod(j.Member), s.Observed.Volume(j.Member)
 	foreign := p != nil && p.Damage == state.DamageForeign
-	return DropLearner{
+	a := DropLearner{
 		Member: j.Member, ID: j.ID, Failed: failed, Replace: j.Replace && s.WantsMember(j.Member),
-		Retire: j.ID != "" && !foreign && len(s.Observed.Record.Recovered) == 0,
+		Retire: j.ID != "" && !foreign,
 	}
+	if lost := situation.MayKeep(s, v); a.Retire && lost != "" {
+		a.Retire = situation.MayHaveWritten(j.ID, v, p)
+		if a.Retire && v.Keeps == "" {
+			a.Keeps = lost
+		}
+	}
+	return a
 }
 
 // NewStartRoll is the action that puts the partition above every pod.

@@ -155,7 +155,7 @@ func (EndRecovery) Disruptive() bool { return false }
 // After implements Action.
 func (a EndRecovery) After(s *situation.Situation) {
 	if a.ClusterID != "" {
-		s.Observed.Record.Recovered = append(slices.Clip(s.Observed.Record.Recovered), state.Recovered(a))
+		s.Observed.Record.Recovered = append(slices.Clip(s.Observed.Record.Recovered), state.Recovered{OneShot: a.OneShot, ClusterID: a.ClusterID, At: s.Now})
 	}
 	s.Observed.Record.Recovering = nil
 }

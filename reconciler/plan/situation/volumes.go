@@ -92,6 +92,29 @@ func KeptOn(s *Situation, v *state.Volume) (why, do string) {
 		fmt.Sprintf("check whether that is still needed, and copy it if so: it is in a directory beside the data; then let it go: `kubectl -n %s annotate pvc %s %s-`", s.Desired.Namespace, v.Claim, naming.AnnotationKeeps)
 }
 
+// MayKeep is the ID of the lost cluster whose data may be aside on a volume, "" where there is
+// none. The claim says so of every member that the lost cluster had. But one that had left it,
+// or was to join, has data of it, too, which the guard puts aside all the same when the next of
+// that name joins; and a recovery from before there was that word has left none on any claim.
+// So only a claim that was made when the recovery was over is certain to keep nothing.
+func MayKeep(s *Situation, v *state.Volume) string {
+	r := s.Observed.Record.Recovered
+	if v == nil || !v.Bound || v.Terminating || len(r) == 0 {
+		return ""
+	}
+	last := r[len(r)-1]
+	if v.Keeps == "" && !last.At.IsZero() && v.Created.After(last.At) {
+		return ""
+	}
+	return cmp.Or(v.Keeps, last.ClusterID)
+}
+
+// MayHaveWritten reports whether a learner has come as far as to write to its volume: it was
+// seen there, its pod has run, or the guard has found something. It may have no pod.
+func MayHaveWritten(id string, v *state.Volume, p *state.Pod) bool {
+	return v.Holds == id || p != nil && (p.Ran || p.Damage != "")
+}
+
 // keptAgainstGit tells of volumes that Git wants deleted, and that keep something.
 func keptAgainstGit(s *Situation) []string {
 	if !s.Formed() || s.Desired.Spec.Storage.RemovedVolumes != schema.VolumesDelete {
