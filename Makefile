@@ -25,7 +25,7 @@ PACKAGES := ./cmd/... ./docs ./reconciler/... ./schema/... ./sources/... ./test/
 .PHONY: help build unit sim mutants perturb test release-check verify demo picture e2e gitea minio screenshots bench image archives chart helm3 signatures vulnerabilities sandbox sandbox-down sandbox-test fmt tidy
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build bin/quorate and bin/quorate-guard
 	go build -trimpath -ldflags='-s -w' -o $(BIN)/ ./cmd/quorate ./cmd/quorate-guard
