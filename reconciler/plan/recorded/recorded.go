@@ -4,6 +4,8 @@ package recorded
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/situation"
@@ -15,7 +17,7 @@ import (
 // Voters wants a record that knows every voter. One that does not is older than the
 // cluster: whose volume it says is left of a former member may be that of a member that votes.
 func Voters(s *situation.Situation) verdict.Verdict {
-	m := situation.Unrecorded(s)
+	m := unrecorded(s)
 	if m == nil {
 		return verdict.Pass()
 	}
@@ -52,7 +54,7 @@ func Places(s *situation.Situation, from int32) verdict.Verdict {
 		return verdict.Pass()
 	}
 	for _, v := range s.Observed.Volumes {
-		if v.Ordinal >= from && situation.HoldsUnrecorded(s, v) {
+		if v.Ordinal >= from && holdsUnrecorded(s, v) {
 			return volumes.Unknown(s, &v)
 		}
 	}
@@ -66,4 +68,30 @@ func other(s *situation.Situation, m *state.Member) verdict.Verdict {
 		return v
 	}
 	return unknown(s, m)
+}
+
+// unrecorded is a voter of this cluster that the record does not know, or nil.
+func unrecorded(s *situation.Situation) *state.Member {
+	r := s.Observed.Round()
+	if r == nil || r.Problem != "" || r.ClusterID != s.Observed.Record.ClusterID {
+		return nil
+	}
+	for i := range r.Members {
+		if m := &r.Members[i]; !m.Learner && !knows(s.Observed.Record, m.ID) {
+			return m
+		}
+	}
+	return nil
+}
+
+// holdsUnrecorded reports whether a volume was seen with the data of a member that the
+// record does not know, neither as one that has left.
+func holdsUnrecorded(s *situation.Situation, v state.Volume) bool {
+	r := s.Observed.Record
+	return v.Holds != "" && v.Holds != state.HoldsForeign && !knows(r, v.Holds) && r.Retired[v.Member] != v.Holds && !r.Kept[v.Member]
+}
+
+// knows reports whether a record names a member, or one that joins.
+func knows(r *state.Record, id string) bool {
+	return slices.Contains(slices.Collect(maps.Values(r.Members)), id) || (r.Joining != nil && r.Joining.ID == id)
 }

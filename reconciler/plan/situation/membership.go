@@ -61,32 +61,6 @@ func (s *Situation) keepsServing(name string) bool {
 	return p != nil && s.up(*p)
 }
 
-// Unrecorded is a voter of this cluster that the record does not know, or nil.
-func Unrecorded(s *Situation) *state.Member {
-	r := s.Observed.Round()
-	if r == nil || r.Problem != "" || r.ClusterID != s.Observed.Record.ClusterID {
-		return nil
-	}
-	for i := range r.Members {
-		if m := &r.Members[i]; !m.Learner && !knows(s.Observed.Record, m.ID) {
-			return m
-		}
-	}
-	return nil
-}
-
-// HoldsUnrecorded reports whether a volume was seen with the data of a member that the
-// record does not know, neither as one that has left.
-func HoldsUnrecorded(s *Situation, v state.Volume) bool {
-	r := s.Observed.Record
-	return v.Holds != "" && v.Holds != state.HoldsForeign && !knows(r, v.Holds) && r.Retired[v.Member] != v.Holds && !r.Kept[v.Member]
-}
-
-// knows reports whether a record names a member, or one that joins.
-func knows(r *state.Record, id string) bool {
-	return nameOf(r.Members, id) != "" || (r.Joining != nil && r.Joining.ID == id)
-}
-
 // OtherLearner is a learner that runs under another name, or "". One without a name
 // may be the one that joins: etcd was asked, and its answer got lost.
 func (s *Situation) OtherLearner(member string) string {
