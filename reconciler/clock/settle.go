@@ -158,6 +158,10 @@ func visitRecord(r *state.Record, each func(what string, at *time.Time, as worth
 	if r.Recovering != nil {
 		each("recovers since", &r.Recovering.Since, asSeen)
 	}
+	for i := range r.Recovered {
+		// A claim from before now may keep what that has put aside.
+		each("recovered", &r.Recovered[i].At, asNow)
+	}
 	if r.Backup != nil {
 		each("backup taken", &r.Backup.Time, asOld)
 	}
@@ -212,7 +216,7 @@ func clone(o state.Observed) state.Observed {
 	r.Recovering, r.Compacted = pointer(r.Recovering), pointer(r.Compacted)
 	r.Backup, r.RollBackup = pointer(r.Backup), pointer(r.RollBackup)
 	r.Forced, r.Downgrade = pointer(r.Forced), pointer(r.Downgrade)
-	r.Defragmented = maps.Clone(r.Defragmented)
+	r.Defragmented, r.Recovered = maps.Clone(r.Defragmented), slices.Clone(r.Recovered)
 	return o
 }
 

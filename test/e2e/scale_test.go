@@ -3,10 +3,14 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/record"
 )
 
 // TestScale changes the number of members up and down while clients write: one
@@ -66,8 +70,30 @@ func TestScale(t *testing.T) {
 			return // the next step would begin elsewhere
 		}
 	}
+	w.underAnOlderRecord()
 	w.finishLoad(writer)
 	w.expectIdle(want.version)
+}
+
+// underAnOlderRecord puts the record back that there was before all but the first member had joined, as a restore
+// of the Kubernetes API does (306): no pod stops. Then it puts back the one that was last.
+func (w *world) underAnOlderRecord() {
+	w.Helper()
+	before, last := w.uids(), w.record()
+	mark := w.daemon.Log.Mark()
+	w.editRecord(func(r *record.Record) {
+		r.Retired = nil
+		maps.DeleteFunc(r.Members, func(member, _ string) bool { return member != "orders-0" })
+	})
+	w.awaitHold("Refused", holdLimit, "etcd lists orders-", "restore ConfigMap orders-record as it was last")
+	time.Sleep(quiet)
+	if after := w.uids(); !maps.Equal(before, after) {
+		w.Errorf("pods %v became %v", before, after)
+	}
+	w.expectNoStep(mark)
+	w.expectBudget(3)
+	w.mark = w.daemon.Log.Mark()
+	w.editRecord(func(r *record.Record) { *r = last })
 }
 
 // expectBudget wants the disruption budget to let one of n members go at a time.
