@@ -110,7 +110,8 @@ func (e *Executor) applySet(ctx context.Context, v *observe.View, partition int3
 }
 
 // applySetAs applies a variant of the StatefulSet with so many pods, and removes what others have
-// added to it. How many there are is changed by CreateSet and ResizeSet alone, behind what these rest on. Where one exists, its UID and version must be those that the
+// added to it. Only CreateSet and ResizeSet change how many pods there are, because only their rules ask whose
+// those are. Where one exists, its UID and version must be those that the
 // decision was made on.
 func (e *Executor) applySetAs(ctx context.Context, v *observe.View, want appsv1ac.StatefulSetApplyConfiguration, replicas, partition int32) error {
 	meta, spec := *want.ObjectMetaApplyConfiguration, *want.Spec

@@ -90,8 +90,8 @@ func fewer(s *situation.Situation, o state.Object) bool {
 	return set != nil && o.Kind == "StatefulSet" && effective(s, o) && s.Formed() && r.Recovering == nil && set.Replicas < s.PodCount()
 }
 
-// more reports whether there are more pods than the record has members, and fewer it or another
-// writer may have said.
+// more reports whether there are more pods than places of members: another writer may have scaled it, or
+// the record is older than the cluster.
 func more(s *situation.Situation, o state.Object) bool {
 	return s.Observed.Set != nil && o.Kind == "StatefulSet" && s.Observed.Set.Replicas > s.PodCount()
 }
