@@ -25,6 +25,8 @@ type Stored struct {
 	// Damaged says why the backup cannot be restored, as far as anybody has looked:
 	// it read back wrong, or a restore drill has failed. "" for a good one.
 	Damaged string
+	// Proven says that a restore drill has passed with it.
+	Proven bool
 	// NeededBy is the operation that refers to the backup, or "".
 	NeededBy string
 }
@@ -49,7 +51,8 @@ type Verdict struct {
 // none of the older.
 //
 // Whatever the rules say, the newest good backup of each cluster ID stays, and so do
-// the last one of the record and one that an operation needs. One that is dated ahead
+// the newest that a drill has restored, as damage that no checksum shows is in every backup since it
+// happened, the last one of the record, and one that an operation needs. One that is dated ahead
 // of the clock stays, and takes no place. A damaged one takes no good one's place. It is
 // kept for as long as if it were good, so that nothing is removed for what a drill has found.
 func Retain(spec schema.RetentionSpec, zone *time.Location, backups []Stored, now time.Time) []Verdict {
@@ -58,7 +61,7 @@ func Retain(spec schema.RetentionSpec, zone *time.Location, backups []Stored, no
 	})
 	places := takePlaces(spec, zone, newestFirst, now)
 	verdicts := make([]Verdict, 0, len(backups))
-	newest := map[string]bool{}
+	newest, proven := map[string]bool{}, map[string]bool{}
 	for n, b := range newestFirst {
 		v := Verdict{Stored: b}
 		for _, reason := range places.reasons(n, b) {
@@ -77,6 +80,12 @@ func Retain(spec schema.RetentionSpec, zone *time.Location, backups []Stored, no
 			}
 			v.keep(text)
 			newest[b.ClusterID] = true
+		}
+		if b.Proven && !proven[b.ClusterID] && !clock.Ahead(b.Time, now) {
+			proven[b.ClusterID] = true
+			if !v.Keep {
+				v.keep("the newest that a drill has restored")
+			}
 		}
 		if b.Last && !v.Keep {
 			v.keep("the last one of the record")

@@ -26,6 +26,7 @@ func stored(day, hour int, edits ...func(*Stored)) Stored {
 func lastOne(b *Stored)  { b.Last = true }
 func ofYoung(b *Stored)  { b.ClusterID = "young" }
 func damaged(b *Stored)  { b.Damaged = "its sha256 is another one" }
+func proven(b *Stored)   { b.Proven = true }
 func neededBy(b *Stored) { b.NeededBy = "the upgrade to 3.6.16" }
 
 // hours is an age.
@@ -48,6 +49,22 @@ func TestRetain(t *testing.T) {
 		"the last two": {
 			spec: schema.RetentionSpec{KeepLast: new(int32(2))}, backups: []Stored{stored(18, 0), stored(20, 0), stored(19, 0)},
 			want: []string{"keep 2000: last 1 of 2, the newest that can be restored", "keep 1900: last 2 of 2", "remove 1800: no rule keeps it"},
+		},
+		"the newest that a drill has restored": {
+			spec:    schema.RetentionSpec{KeepLast: new(int32(1)), MaxAge: hours(24)},
+			backups: []Stored{stored(20, 0), stored(19, 0), stored(18, 0, proven), stored(17, 0, proven), stored(16, 0, ofYoung, proven)},
+			want: []string{
+				"keep 2000: last 1 of 1, the newest that can be restored", "remove 1900: older than 24h", "keep 1800: the newest that a drill has restored",
+				"remove 1700: older than 24h", "keep 1600: the newest of its cluster that can be restored",
+			},
+		},
+		"which may be one that is kept anyway": {
+			spec: schema.RetentionSpec{KeepLast: new(int32(1))}, backups: []Stored{stored(20, 0, proven), stored(19, 0, proven)},
+			want: []string{"keep 2000: last 1 of 1, the newest that can be restored", "remove 1900: no rule keeps it"},
+		},
+		"but not one of tomorrow": {
+			spec: schema.RetentionSpec{KeepLast: new(int32(1))}, backups: []Stored{stored(21, 0, proven), stored(20, 0), stored(19, 0, proven)},
+			want: []string{"keep 2100: dated ahead of the clock, and neither counted nor removed", "keep 2000: last 1 of 1, the newest that can be restored", "keep 1900: the newest that a drill has restored"},
 		},
 		"keepLast 0 keeps all": {
 			spec: schema.RetentionSpec{KeepLast: new(int32(0))}, backups: []Stored{stored(18, 0), stored(20, 0)},

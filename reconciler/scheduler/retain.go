@@ -139,7 +139,7 @@ func (s *Scheduler) scheduled(ctx context.Context, store backup.Store, q desired
 			continue
 		}
 		newest = newest || m.Object == last
-		found = append(found, schedule.Stored{URL: m.Object, Time: m.Time, Revision: m.Revision, ClusterID: m.ClusterID, Last: m.Object == last, Damaged: k.record.drillFound(m), NeededBy: needed[m.Object]})
+		found = append(found, schedule.Stored{URL: m.Object, Time: m.Time, Revision: m.Revision, ClusterID: m.ClusterID, Last: m.Object == last, Damaged: k.record.drillFound(m), Proven: k.record.Verdicts.Judged(m).Drill.Result == backup.DrillPassed, NeededBy: needed[m.Object]})
 	}
 	if others > 0 && s.Reporter.Said.Changed(q.Key(), topicOthers, "") {
 		s.Log.Warn("backups of another schedule of this name are left alone", "request", q.Key(), "backups", others,
