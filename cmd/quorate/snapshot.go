@@ -206,6 +206,9 @@ Exit status: 0 for a good backup, 1 for any other, with the reason.`,
 			if m.Forged {
 				return fmt.Errorf("verify backup %s: the manifest does not match its signature: it was changed after it was signed; look at who else writes to the store, and rely on another backup", m.Object)
 			}
+			if verifiedWord(m) == "bad" {
+				return fmt.Errorf("verify backup %s: a restore drill has found it bad: %s; rely on another backup", m.Object, m.Drill.Result)
+			}
 			return nil
 		},
 	}

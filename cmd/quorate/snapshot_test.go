@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -67,6 +68,13 @@ func quorateSays(t *testing.T, args ...string) (status int, stdout, stderr strin
 // etcd sent.
 func TestSnapshotVerify(t *testing.T) {
 	url, key := stored(t)
+	m := backup.Manifest{Namespace: "shop", Name: "orders", ClusterID: "c1", EtcdVersion: "3.6.16", Revision: 98}
+	_, err := backup.Store{}.Save(t.Context(), url("drilled.db"), bytes.NewReader(backuptest.Snapshot(64<<10)), m)
+	if err := errors.Join(err, backup.Store{}.Annotate(t.Context(), url("drilled.db"), func(m *backup.Manifest) {
+		m.Drill = backup.Drill{Result: "etcd does not start on it"}
+	})); err != nil {
+		t.Fatal(err)
+	}
 	other, err := age.GenerateX25519Identity()
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +101,7 @@ func TestSnapshotVerify(t *testing.T) {
 		"no URL":             {nil, 1, "takes one object URL, and 0 were given"},
 		"a secret in it":     {[]string{"s3://user:hunter2@b/k.db"}, 1, "it contains credentials"},
 		"no credentials":     {[]string{url("good.db"), "--credentials", "/nowhere"}, 1, "read --credentials: "},
+		"bad by a drill":     {[]string{url("drilled.db")}, 1, "a restore drill has found it bad: etcd does not start on it; rely on another backup"},
 	} {
 		status, stdout, stderr := quorateSays(t, append([]string{"snapshot", "verify"}, c.args...)...)
 		if status != c.status || !strings.Contains(stdout+stderr, c.want) || strings.Contains(stdout+stderr, "AGE-SECRET") || strings.Contains(stderr, "hunter2") || strings.Count(stderr, "\n") > 1 {
