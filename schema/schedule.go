@@ -46,8 +46,8 @@ type BackupScheduleSpec struct {
 
 // RetentionSpec decides which backups are kept: those that any of the keep rules
 // names and that are not older than MaxAge. Without a keep rule all are named. The
-// newest verified backup of each cluster ID is always kept, and the last one that was
-// taken. A cluster that is made again has another ID: no rule removes the backups
+// newest verified backup of each cluster ID is always kept, the newest that a drill has
+// restored, and the last one that was taken. A cluster that is made again has another ID: no rule removes the backups
 // of the old one before it has as many good ones of its own. One that a restore drill
 // has found bad takes no other's place, and is kept for as long as if it were good.
 // One that is dated ahead of the clock is neither counted nor removed.
