@@ -320,19 +320,32 @@ func (s *object) bound(ctx context.Context, moves bool) (context.Context, error)
 	return s.traced(ctx, s.watch), nil
 }
 
-// takePlace waits for a place among the calls to a store.
+// takePlace waits for a place among the calls to a store. That it answers those that have one counts as
+// an answer: to wait for them is no silence of it.
 func (s *object) takePlace(ctx context.Context) (leave func(), err error) {
 	if s.store.Calls == nil {
 		return func() {}, nil
 	}
 	var places chan struct{}
-	s.store.Calls.about(s.target, func(st *standing) { places = st.places })
-	select {
-	case places <- struct{}{}:
-		s.watch.move()
-		return func() { <-places }, nil
-	case <-ctx.Done():
-		return func() {}, s.failed(ctx.Err())
+	var answered time.Time
+	s.store.Calls.about(s.target, func(st *standing) { places, answered = st.places, st.answered })
+	look := time.NewTicker(s.watch.stall / 4)
+	defer look.Stop()
+	for {
+		select {
+		case places <- struct{}{}:
+			s.watch.move()
+			return func() { <-places }, nil
+		case <-look.C:
+			s.store.Calls.about(s.target, func(st *standing) {
+				if st.answered.After(answered) {
+					answered = st.answered
+					s.watch.move()
+				}
+			})
+		case <-ctx.Done():
+			return func() {}, s.failed(ctx.Err())
+		}
 	}
 }
 

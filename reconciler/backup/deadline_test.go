@@ -175,6 +175,49 @@ func TestCallsToOneStoreAreBounded(t *testing.T) {
 	}
 }
 
+// A call that waits until others to the same store have ended is not told that the store is silent,
+// while that answers them.
+func TestWaitingForAPlaceIsNoSilenceOfTheStore(t *testing.T) {
+	for name, answers := range map[string]bool{"it answers": true, "it is silent": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const url = "s3://backups/1.db"
+				st := Store{Calls: &Calls{}}
+				to, err := parseURL("", url)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var leaves []func()
+				for range callsAtOnce {
+					busy := &object{store: st, target: to, op: "list"}
+					if _, err := busy.bound(t.Context(), false); err != nil {
+						t.Fatal(err)
+					}
+					leaves = append(leaves, busy.ended)
+				}
+				go func() {
+					for range 30 {
+						time.Sleep(10 * time.Second)
+						if answers {
+							(&object{store: st, target: to}).answered()
+						}
+					}
+					for _, leave := range leaves {
+						leave()
+					}
+				}()
+				waits := &object{store: st, target: to, op: "read the manifest of"}
+				_, err = waits.bound(t.Context(), false)
+				if errors.Is(err, ErrSilent) == answers || st.Calls.Known(url).Stalls == answers {
+					t.Errorf("error %v, known is %+v", err, st.Calls.Known(url))
+				}
+				waits.ended()
+				time.Sleep(10 * time.Minute)
+			})
+		})
+	}
+}
+
 // Who asks for nothing gets the defaults.
 func TestCallsHaveDefaults(t *testing.T) {
 	var none *Calls
