@@ -23,8 +23,8 @@ func Skew(server, asked, answered time.Time) time.Duration {
 // it, and a clock that is ahead would cut each grace short.
 func Counted(own time.Time, skew time.Duration) time.Time {
 	if skew > Tolerance {
-		// By the wall clock alone: what no step of it moves would be 2 hours behind after one of 2 hours, and each
-		// wait that began before as long.
+		// Without the monotonic reading, which a step of the wall clock does not move: after a step of two hours it
+		// would be two hours behind, and every wait that began before the step two hours longer.
 		return own.Round(0).Add(-skew)
 	}
 	return own

@@ -29,7 +29,7 @@ func TestSettled(t *testing.T) {
 		})), want: "Waiting: the StatefulSet controller has not seen the last change yet"},
 		{name: "I2: without an answer the pods tell", change: with(rolling, partition(2), unsettled, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Waiting: the StatefulSet controller has not seen the last change yet"},
 		{name: "I2: what Git no longer wants is taken back later", change: with(rolling, partition(2), unsettled, down(0), func(s *situation.Situation) { s.Desired.Template = "c" }), want: "Waiting: the StatefulSet controller has not seen the last change yet"},
-		{name: "I2: nor where nobody goes", change: with(rolling, unsettled, silent(0)), want: "Waiting: the StatefulSet controller has not seen the last change yet"},
+		{name: "I2: nor where no member is to go", change: with(rolling, unsettled, silent(0)), want: "Waiting: the StatefulSet controller has not seen the last change yet"},
 		{name: "I2: a cluster of two has no quorum without it", size: 2, change: with(rolling, partition(1), unsettled, silent(0)), want: "Waiting: the StatefulSet controller has not seen the last change yet"},
 		{name: "43: a learner's pod that is not created is the join's, which has a deadline", change: with(joining("m3", 0), func(s *situation.Situation) { s.Observed.Set.Replicas = 4 })},
 		{name: "a roll whose partition is above every pod", change: rolling},

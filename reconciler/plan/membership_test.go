@@ -225,31 +225,31 @@ func TestMembershipJoining(t *testing.T) {
 		change mutation
 		want   action.DropLearner
 	}{
-		"its volume is worth nothing without it":                                  {with(late, volume), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
-		"I7: what the guard found is somebody's":                                  {with(late, volume, func(s *situation.Situation) { podAt(s, 3).Damage = state.DamageForeign }), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
-		"389: a person is asked for what a recovery has put aside":                {with(late, volume, recoveredBefore, says("c0")), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
-		"389: which is noted where the claim does not say it":                     {with(late, volume, recoveredBefore), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
-		"389: also where nobody knows when the claim was made":                    {with(late, volume, recoveredBefore, made(time.Time{})), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
-		"389: or when the recovery was over":                                      {with(late, volume, recoveredBefore, made(noon), ended(time.Time{})), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
-		"389: on a claim from the very moment":                                    {with(late, volume, recoveredBefore, made(over)), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
-		"389: the last of two recoveries counts":                                  {with(late, volume, recoveredBefore, twice, made(over.Add(time.Minute))), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c9", Failed: true}},
-		"389: a claim made since keeps nothing":                                   {with(late, volume, recoveredBefore, made(over.Add(time.Second))), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
-		"389: but for what it says":                                               {with(late, volume, recoveredBefore, made(noon), says("c0"), unseen), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
-		"389: without a volume there is nothing":                                  {with(late, volume, recoveredBefore, unseen, unbound), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
-		"389: nor on one that goes":                                               {with(late, volume, recoveredBefore, unseen, going), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
-		"389: nor without a claim":                                                {with(late, recoveredBefore), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
-		"389: nobody is asked for a volume that the learner was not seen to use":  {with(late, volume, recoveredBefore, unseen), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
-		"389: nor where it never had a pod":                                       {with(late, volume, recoveredBefore, unseen, podless), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
-		"389: it was seen there before its pod went":                              {with(late, volume, recoveredBefore, podless), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
-		"389: it runs, and was not seen yet":                                      {with(late, volume, recoveredBefore, holding("a3")), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
-		"389: the guard has found what another learner has left":                  {with(late, volume, recoveredBefore, unseen, found(state.DamageOutdated)), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
-		"I7: nor is somebody's retired after a recovery":                          {with(late, volume, recoveredBefore, found(state.DamageForeign)), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
-		"389: what etcd has not added has written nothing, also after a recovery": {with(grows("", 0), volume, recoveredBefore, wanting(3)), action.DropLearner{Member: "orders-3"}},
-		"its volume may come yet":                                                 {late, action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
-		"another one takes its place":                                             {with(late, replaces), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Replace: true, Failed: true}},
-		"unless Git wants none":                                                   {with(ready, replaces, wanting(3)), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
-		"what etcd has not added has no volume":                                   {with(grows("", 0), volume, wanting(3)), action.DropLearner{Member: "orders-3"}},
-		"Git's word is no failure":                                                {with(ready, volume, wanting(3)), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
+		"its volume is worth nothing without it":                                    {with(late, volume), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"I7: what the guard found is somebody's":                                    {with(late, volume, func(s *situation.Situation) { podAt(s, 3).Damage = state.DamageForeign }), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
+		"389: a person is asked for what a recovery has put aside":                  {with(late, volume, recoveredBefore, says("c0")), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"389: which is noted where the claim does not say it":                       {with(late, volume, recoveredBefore), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
+		"389: also where it is unknown when the claim was made":                     {with(late, volume, recoveredBefore, made(time.Time{})), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
+		"389: or when the recovery was over":                                        {with(late, volume, recoveredBefore, made(noon), ended(time.Time{})), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
+		"389: on a claim from the very moment":                                      {with(late, volume, recoveredBefore, made(over)), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
+		"389: the last of two recoveries counts":                                    {with(late, volume, recoveredBefore, twice, made(over.Add(time.Minute))), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c9", Failed: true}},
+		"389: a claim made since keeps nothing":                                     {with(late, volume, recoveredBefore, made(over.Add(time.Second))), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"389: but for what it says":                                                 {with(late, volume, recoveredBefore, made(noon), says("c0"), unseen), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
+		"389: without a volume there is nothing":                                    {with(late, volume, recoveredBefore, unseen, unbound), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"389: nor on one that goes":                                                 {with(late, volume, recoveredBefore, unseen, going), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"389: nor without a claim":                                                  {with(late, recoveredBefore), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"389: no person is asked for a volume that the learner was not seen to use": {with(late, volume, recoveredBefore, unseen), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
+		"389: nor where it never had a pod":                                         {with(late, volume, recoveredBefore, unseen, podless), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
+		"389: it was seen there before its pod went":                                {with(late, volume, recoveredBefore, podless), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
+		"389: it runs, and was not seen yet":                                        {with(late, volume, recoveredBefore, holding("a3")), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
+		"389: the guard has found what another learner has left":                    {with(late, volume, recoveredBefore, unseen, found(state.DamageOutdated)), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Keeps: "c0", Failed: true}},
+		"I7: nor is somebody's retired after a recovery":                            {with(late, volume, recoveredBefore, found(state.DamageForeign)), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
+		"389: what etcd has not added has written nothing, also after a recovery":   {with(grows("", 0), volume, recoveredBefore, wanting(3)), action.DropLearner{Member: "orders-3"}},
+		"its volume may come yet":                                                   {late, action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"another one takes its place":                                               {with(late, replaces), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Replace: true, Failed: true}},
+		"unless Git wants none":                                                     {with(ready, replaces, wanting(3)), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
+		"what etcd has not added has no volume":                                     {with(grows("", 0), volume, wanting(3)), action.DropLearner{Member: "orders-3"}},
+		"Git's word is no failure":                                                  {with(ready, volume, wanting(3)), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
 	} {
 		s := healthy(3)
 		c.change(s)
@@ -312,7 +312,7 @@ func TestAFailedLearnerIsFollowedAfterARecovery(t *testing.T) {
 				podAt(s, 3).Trouble = "CrashLoopBackOff"
 			})(s)
 			expect("one more fails", "remove the learner orders-3", membership)
-			expect("nobody is asked again", "delete the volume claim data-orders-3", clears)
+			expect("no person is asked again", "delete the volume claim data-orders-3", clears)
 		})
 	}
 }

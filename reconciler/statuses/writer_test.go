@@ -425,7 +425,7 @@ func TestOnlyTheLeaderWrites(t *testing.T) {
 	}
 }
 
-// A status that was not written, for whatever reason, is not told of as written: it is written later, though nothing has changed
+// A status that was not written, for whatever reason, is not reported as written: it is written later, though nothing has changed
 // since. It keeps no other waiting, and its cluster is left.
 func TestWhatWasNotWrittenIsPending(t *testing.T) {
 	for name, c := range map[string]struct {

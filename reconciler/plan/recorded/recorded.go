@@ -4,8 +4,6 @@ package recorded
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/situation"
@@ -93,5 +91,10 @@ func holdsUnrecorded(s *situation.Situation, v state.Volume) bool {
 
 // knows reports whether a record names a member, or one that joins.
 func knows(r *state.Record, id string) bool {
-	return slices.Contains(slices.Collect(maps.Values(r.Members)), id) || (r.Joining != nil && r.Joining.ID == id)
+	for _, known := range r.Members {
+		if known == id {
+			return true
+		}
+	}
+	return r.Joining != nil && r.Joining.ID == id
 }

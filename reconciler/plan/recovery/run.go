@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/naming"
@@ -128,13 +129,10 @@ func back(s *situation.Situation, r state.Recovering) bool {
 // over keeps the members running that are those of the recovered cluster already: none of them
 // starts before the record says so, which is restored from before that.
 func over(s *situation.Situation, r state.Recovering) verdict.Verdict {
-	if r.Restores() {
-		for i := range s.Observed.Pods {
-			if p := &s.Observed.Pods[i]; p.Serving() {
-				return verdict.Refuse(fmt.Sprintf("%s serves, and no member of a cluster that is being restored starts before its record says so: the record is older than the cluster", p.Name),
-					"restore the record; nothing is done until then").At(p.Name)
-			}
-		}
+	if i := slices.IndexFunc(s.Observed.Pods, state.Pod.Serving); r.Restores() && i >= 0 {
+		name := s.Observed.Pods[i].Name
+		return verdict.Refuse(name+" serves, and no member of a cluster that is being restored starts before its record says so: the record is older than the cluster",
+			"restore the record; nothing is done until then").At(name)
 	}
 	if round := s.Observed.Round(); round == nil || round.ClusterID != r.NewClusterID {
 		return verdict.Pass()
