@@ -43,9 +43,12 @@ type measured struct {
 
 func (m measured) String() string { return fmt.Sprintf("%d bytes and sha256 %s", m.size, m.sum) }
 
+// errOtherBytes says that the store has given the same other object twice.
+var errOtherBytes = fmt.Errorf("%w: it has other bytes", restore.ErrUnfit)
+
 // fetch stores the snapshot in a file, decrypted and decompressed, and wants the object to be the one
-// that was verified. Only what the store gives twice condemns the backup: a proxy may
-// answer in the store's place. Its errors repeat neither the URL nor the key.
+// that was verified. Only what the store gives twice is errOtherBytes, and even that may come
+// from a proxy that answers in the store's place. Its errors repeat neither the URL nor the key.
 func (b storedBackup) fetch(ctx context.Context, path string) error {
 	want, before := measured{b.size, b.sum}, measured{}
 	for range 2 {
@@ -56,7 +59,7 @@ func (b storedBackup) fetch(ctx context.Context, path string) error {
 		case got == want:
 			return nil
 		case got == before:
-			return fmt.Errorf("%w: it has %s, and the one that was verified has %s", restore.ErrUnfit, got, want)
+			return fmt.Errorf("%w: %s, and the one that was verified has %s", errOtherBytes, got, want)
 		}
 		before = got
 		if err := os.Remove(path); err != nil {

@@ -95,6 +95,8 @@ func restoreStatus(err error, trial bool) int {
 		return jobs.ExitNoRoom
 	case errors.Is(err, restore.ErrHashMismatch) && !trial:
 		return jobs.ExitHashMismatch
+	case errors.Is(err, errOtherBytes) && trial:
+		return jobs.ExitOtherBytes
 	case errors.Is(err, restore.ErrUnfit):
 		return jobs.ExitUnfit
 	}

@@ -56,7 +56,7 @@ func TestFetchBackup(t *testing.T) {
 		want     string
 	}{
 		"the verified one": {store.URL + "/1.db?token=s3cret", sum, 4000, ""},
-		"another one":      {store.URL + "/1.db?token=s3cret", strings.Repeat("0", 64), 4000, "it has 4000 bytes and sha256 " + sum},
+		"another one":      {store.URL + "/1.db?token=s3cret", strings.Repeat("0", 64), 4000, "it has other bytes: 4000 bytes and sha256 " + sum},
 		"another size":     {store.URL + "/1.db?token=s3cret", sum, 4001, "the one that was verified has 4001"},
 		"expired":          {store.URL + "/2.db?token=s3cret", sum, 4000, "the store answers 403 Forbidden"},
 		"no store":         {gone.URL + "/1.db?token=s3cret", sum, 4000, "connection refused"},
@@ -425,6 +425,7 @@ func TestAnotherHashOfTheKeysIsAccepted(t *testing.T) {
 		"but not in a drill":          {[]string{"--trial"}, cli.ExitError(jobs.ExitUnfit)},
 		"it is an older one":          {[]string{"--accept-hash-mismatch=" + sum, "--at-least=9"}, cli.ExitError(jobs.ExitUnfit)},
 		"it is no longer what it was": {[]string{"--accept-hash-mismatch=" + sum, "--size=1"}, cli.ExitError(jobs.ExitUnfit)},
+		"nor what it was in a drill":  {[]string{"--trial", "--size=1"}, cli.ExitError(jobs.ExitOtherBytes)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer

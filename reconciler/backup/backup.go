@@ -19,6 +19,10 @@ import (
 // error: absence must not be concluded from silence.
 var ErrNotFound = errors.New("no backup is stored there")
 
+// ErrDamaged says that the store gave an object, and that it is not what its manifest
+// says. A read that broke off is another error.
+var ErrDamaged = errors.New("the stored object is damaged")
+
 // Store says how object stores are reached, and who can read what is kept there.
 // The zero value takes credentials from the process's environment, as each store's
 // SDK reads it, and keeps snapshots as etcd sent them.
@@ -99,8 +103,8 @@ func (st Store) Save(ctx context.Context, objectURL string, snapshot io.Reader, 
 // Verify reads the manifest and the whole object at objectURL, and checks
 // that the object is what the manifest says and what etcd sent: size, sha256,
 // the checksum that etcd appended, and the database's first page. It returns
-// the manifest. Errors: ErrNotFound when there is no manifest; otherwise one
-// that says what is wrong. It does not open the database: a trial restore does.
+// the manifest. Errors: ErrNotFound when there is no manifest; ErrDamaged when the object
+// is another; otherwise one that says what is wrong. It does not open the database: a trial restore does.
 func (st Store) Verify(ctx context.Context, objectURL string) (Manifest, error) {
 	s, ctx, err := st.open(ctx, "verify backup", objectURL, reading)
 	if err != nil {

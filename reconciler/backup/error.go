@@ -57,9 +57,14 @@ func (s *object) problem(problem, next string, err error) error {
 	return e
 }
 
-// damaged makes the error for an object that is not what its manifest says.
+// damaged makes the error for an object that is not what its manifest says. It wraps
+// ErrDamaged.
 func (s *object) damaged(problem string, err error) error {
-	return s.problem(problem, "this backup cannot be restored: take a new one", err)
+	e := &storeError{op: s.op, object: s.target.name, problem: problem, next: "this backup cannot be restored: take a new one", err: errors.Join(ErrDamaged, err)}
+	if err != nil {
+		e.cause = s.cause(err)
+	}
+	return e
 }
 
 // exists makes the error for an object that must not be overwritten.

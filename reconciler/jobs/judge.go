@@ -14,9 +14,14 @@ import (
 	"github.com/quorate/quorate/reconciler/pods"
 )
 
-// ExitUnfit is the exit status of a step that restores when it is the backup itself
-// that cannot be restored.
-const ExitUnfit = 3
+const (
+	// ExitUnfit is the exit status of a step that restores when it is the backup itself
+	// that cannot be restored.
+	ExitUnfit = 3
+	// ExitOtherBytes is that of a drill whose pod was given other bytes than were
+	// verified: by the store, or by what answers in its place.
+	ExitOtherBytes = 6
+)
 
 // maxCrashes is how often the throw-away etcd may crash before the drill ends: more
 // crashes would tell no more.
@@ -31,6 +36,9 @@ type Judgement struct {
 	// Result is that of a drill that was judged, Ended when it was.
 	Result DrillResult
 	Ended  time.Time
+	// OtherBytes says that its pod was given other bytes than were verified. It is the
+	// backup's fault only where they are in the store, too.
+	OtherBytes bool
 	// Awaited is what a drill waits for that is not over, if anything is wrong.
 	Awaited string
 }
@@ -38,6 +46,7 @@ type Judgement struct {
 // Judge reads how far a drill is. What condemns a backup is this list and nothing else:
 //
 //	restore has ended by itself with unfit     bad: what it said
+//	restore was given other bytes              bad where the store has them, too
 //	compare has ended with 0                   good or bad: what it found
 //	etcd crashed again and again, by itself,
 //	with its own words for corrupt data        bad: its last words
@@ -75,7 +84,8 @@ func judgeContainer(s corev1.ContainerStatus) Judgement {
 			return Judgement{Over: true, Unclear: fmt.Sprintf("what it found is not readable: %q", pods.LastLine(ended.Message))}
 		}
 		return j
-	case s.Name == RestoreContainer && ended.ExitCode == ExitUnfit && byItself(*ended):
+	case s.Name == RestoreContainer && (ended.ExitCode == ExitUnfit || ended.ExitCode == ExitOtherBytes) && byItself(*ended):
+		j.OtherBytes = ended.ExitCode == ExitOtherBytes
 		j.Result.Problem = cmp.Or(pods.LastWords(ended.Message), "the step that restores says that it is unfit")
 		return j
 	case s.Name == naming.ContainerEtcd && s.RestartCount >= maxCrashes && ended.ExitCode != 0:

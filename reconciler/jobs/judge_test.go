@@ -41,6 +41,7 @@ func TestJudgeDrill(t *testing.T) {
 		"an alarm":                  {[]corev1.ContainerStatus{jobstest.Ended("compare", 0, `{"problem":"CORRUPT"}`)}, nil, "bad: CORRUPT"},
 		"a result that is none":     {[]corev1.ContainerStatus{jobstest.Ended("compare", 0, "")}, nil, "unclear: what it found is not readable"},
 		"an unfit backup":           {[]corev1.ContainerStatus{jobstest.Ended("restore", ExitUnfit, "quorate: the backup is unfit: sha256")}, nil, "bad: quorate: the backup is unfit: sha256"},
+		"other bytes":               {[]corev1.ContainerStatus{jobstest.Ended("restore", ExitOtherBytes, "quorate: the backup is unfit: it has other bytes")}, nil, "bad, if the store has them: quorate: the backup is unfit: it has other bytes"},
 		"a store that is away":      {[]corev1.ContainerStatus{jobstest.Ended("restore", 1, "quorate: fetch the backup: 503")}, failed, "unclear: restore: quorate: fetch the backup: 503"},
 		"etcd crashed once":         {[]corev1.ContainerStatus{crashes(jobstest.Ended(naming.ContainerEtcd, 2, "panic: x"), 1)}, nil, "goes on: etcd: panic: x"},
 		"etcd crashes":              {[]corev1.ContainerStatus{crashes(jobstest.Ended(naming.ContainerEtcd, 2, "panic: x"), 3)}, nil, "unclear: etcd does not start: panic: x"},
@@ -115,6 +116,8 @@ func (j Judgement) Words() string {
 		return strings.TrimSuffix("goes on: "+j.Awaited, ": ")
 	case j.Unclear != "":
 		return "unclear: " + j.Unclear
+	case j.OtherBytes:
+		return "bad, if the store has them: " + j.Result.Problem
 	case j.Result.Problem != "":
 		return "bad: " + j.Result.Problem
 	}

@@ -291,6 +291,11 @@ func (s driller) followDrill(ctx context.Context, q desired.Backup, k *kept) (ti
 // a backup to restore knows, and in the record. No backup is removed for it.
 func (s driller) drillJudged(ctx context.Context, q desired.Backup, k *kept, j jobs.Judgement) error {
 	d := *k.record.Drill
+	if j.OtherBytes {
+		if err := s.confirmDamage(ctx, q, &d); err != nil {
+			return s.drillUnclear(ctx, q, k, fmt.Sprintf("%s; but %v", j.Result.Problem, err))
+		}
+	}
 	took := max(0, j.Ended.Sub(d.Since))
 	found := backup.Drill{Time: d.Since, Duration: took, Result: backup.DrillPassed, Keys: j.Result.Keys, Revision: j.Result.Revision, Hash: j.Result.Hash}
 	if j.Result.Problem != "" {

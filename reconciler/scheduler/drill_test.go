@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -105,6 +106,48 @@ func TestABackupThatIsFoundBadRemovesNoGoodOne(t *testing.T) {
 			t.Errorf("%q", events)
 		}
 	})
+}
+
+// 605: a drill's pod was given other bytes than were verified. Only where they are in the
+// store, too, is the backup bad: something may answer pods in the store's place.
+func TestOtherBytesCondemnOnlyWhatTheStoreHas(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(t *testing.T, object string)
+		bad    bool
+		want   string
+	}{
+		"the store has what was verified": {func(*testing.T, string) {}, false, "the store gives quorate what was verified: look at what answers pods in its place"},
+		"the store has other bytes, too": {func(t *testing.T, object string) {
+			t.Helper()
+			if err := os.WriteFile(object, []byte("<html>moved</html>"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, true, "it has other bytes"},
+		"the store does not have it": {func(t *testing.T, object string) {
+			t.Helper()
+			if err := os.Remove(object); err != nil {
+				t.Fatal(err)
+			}
+		}, false, "it could not be read to confirm that"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			says := jobstest.Ended(jobs.RestoreContainer, jobs.ExitOtherBytes, "quorate: the backup is unfit: it has other bytes")
+			drilled(t, func() corev1.ContainerStatus { return says }, func(w *reconcilertest.World) {
+				w.MustPassRequests(clustertest.Nightly(), 3*time.Hour)
+				c.damage(t, strings.TrimPrefix(w.Manifests()[0].Object, "file://"))
+				q := clustertest.Nightly(scheduler.EveryDrill)
+				w.MustPassRequests(q, time.Minute)
+				k := w.RequestRecord(q)
+				said := k.DrillProblem
+				if c.bad {
+					said = k.Drilled.Result
+				}
+				if condemned := k.Drilled != nil; condemned != c.bad || !strings.Contains(said, c.want) {
+					t.Errorf("condemned %t: %+v", condemned, k)
+				}
+			})
+		})
+	}
 }
 
 // What is in a drill's own way condemns no backup: it is told of and tried again,

@@ -47,6 +47,23 @@ func (s driller) storeVerdict(ctx context.Context, q desired.Backup, k *kept, d 
 	return nil
 }
 
+// confirmDamage reads the whole backup where a drill's pod was given other bytes than were
+// verified, and fails unless they are in the store, too: something may answer pods in the
+// store's place, and a verdict would let restores begin with an older backup.
+func (s driller) confirmDamage(ctx context.Context, q desired.Backup, d *begunDrill) error {
+	store, objectURL, _, err := s.backupOf(ctx, q, d)
+	if err == nil {
+		_, err = store.Verify(ctx, objectURL)
+	}
+	switch {
+	case errors.Is(err, backup.ErrDamaged):
+		return nil
+	case err != nil:
+		return fmt.Errorf("it could not be read to confirm that: %w", err)
+	}
+	return errors.New("the store gives quorate what was verified: look at what answers pods in its place")
+}
+
 // keepVerdict keeps a verdict in the record, in the place of the oldest when there
 // are too many.
 func (k *Record) keepVerdict(object string, v stores.Verdict) {
