@@ -229,9 +229,7 @@ func (s *object) googleBucket(ctx context.Context, u *url.URL) (*blob.Bucket, er
 		if transport != nil || !s.store.FromEnvironment() {
 			return nil, s.missing(keyGoogle, "add the JSON file of a service account's key, or leave the Secret out to use the daemon's own identity")
 		}
-		// The opener keeps a token source for the process's lifetime, and that
-		// keeps this ctx: one with a deadline would fail the next backup.
-		return blob.DefaultURLMux().OpenBucketURL(context.WithoutCancel(ctx), u)
+		return s.ownGoogle(ctx, u)
 	}
 	config, err := google.JWTConfigFromJSON([]byte(account), storage.ScopeReadWrite)
 	if err != nil {

@@ -2,6 +2,8 @@ package backuptest
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -30,6 +32,33 @@ type Google struct {
 // StartGoogle starts a server that speaks TLS and ends with the test.
 func StartGoogle(t *testing.T, c Certificate) *Google {
 	t.Helper()
+	return startGoogle(t, c, "")
+}
+
+// StartGoogleItself starts one that answers as storage.googleapis.com, and has every
+// connection of this process to a host of Google's end there, or at iam for its IAM.
+func StartGoogleItself(t *testing.T, c Certificate, iam string) *Google {
+	t.Helper()
+	g := startGoogle(t, c, "storage.googleapis.com")
+	transport, was := c.transport(t), http.DefaultTransport
+	transport.TLSClientConfig.ServerName = "localhost" // as its certificate says
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		switch address {
+		case "storage.googleapis.com:443":
+			address = g.Address
+		case "iamcredentials.googleapis.com:443":
+			address = iam
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	http.DefaultTransport = transport
+	t.Cleanup(func() { http.DefaultTransport = was })
+	return g
+}
+
+// startGoogle starts a server that is public under a host, its own address by default.
+func startGoogle(t *testing.T, c Certificate, public string) *Google {
+	t.Helper()
 	binary, err := installed(fakeGoogleModule)
 	if err != nil {
 		t.Fatalf("Google's server: %v", err)
@@ -37,7 +66,7 @@ func StartGoogle(t *testing.T, c Certificate) *Google {
 	g := &Google{Address: FreeAddress(t), Secret: map[string][]byte{"credentials.json": serviceAccount(t), "ca.crt": c.CA}}
 	host, port, _ := net.SplitHostPort(g.Address)
 	g.process = start(t, g.Address, nil, binary, "-backend", "filesystem", "-filesystem-root", t.TempDir(), "-scheme", "https", "-host", host, "-port", port,
-		"-external-url", "https://"+g.Address, "-public-host", g.Address, "-cert-location", c.CertFile, "-private-key-location", c.KeyFile, "-log-level", "error")
+		"-external-url", "https://"+g.Address, "-public-host", cmp.Or(public, g.Address), "-cert-location", c.CertFile, "-private-key-location", c.KeyFile, "-log-level", "error")
 	client := http.Client{Transport: c.transport(t)}
 	resp, err := client.Post("https://"+g.Address+"/storage/v1/b?project=test", "application/json", bytes.NewReader([]byte(`{"name":"backups"}`)))
 	if err != nil {
