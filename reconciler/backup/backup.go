@@ -96,6 +96,9 @@ func (st Store) Save(ctx context.Context, objectURL string, snapshot io.Reader, 
 	if err := s.writeManifest(ctx, &m); err != nil {
 		return Manifest{}, s.discard(ctx, err)
 	}
+	if err := s.notDiscarded(ctx); err != nil {
+		return Manifest{}, s.discard(ctx, err)
+	}
 	s.saved()
 	return m, nil
 }

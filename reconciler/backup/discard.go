@@ -32,8 +32,24 @@ func (st Store) Discard(ctx context.Context, objectURL string) error {
 	if err := s.abortUploads(ctx); err != nil {
 		return err
 	}
-	if err := s.bucket.Delete(ctx, s.key); err != nil && !notFound(err) {
+	// The Save may run all the same, such as one of a process that was paused: it looks at
+	// the object after its manifest, and the manifest is looked at after the object here,
+	// so that one of the two removes a manifest without an object.
+	for _, key := range []string{s.key, s.key + ManifestSuffix} {
+		if err := s.bucket.Delete(ctx, key); err != nil && !notFound(err) {
+			return s.failed(err)
+		}
+	}
+	return nil
+}
+
+// notDiscarded returns an error when the object of a manifest that was just written is gone.
+func (s *object) notDiscarded(ctx context.Context) error {
+	switch there, err := s.bucket.Exists(ctx, s.key); {
+	case err != nil:
 		return s.failed(err)
+	case !there:
+		return s.problem("another process has discarded it meanwhile", "the next backup is taken by the process that is in charge now", nil)
 	}
 	return nil
 }
