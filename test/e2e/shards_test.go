@@ -51,10 +51,10 @@ func TestShards(t *testing.T) {
 	}
 	commit("3.5.21")
 	f := &division{world: w, clusters: clusters}
+	f.watch() // before the first of them has a lease
 	for i := range 3 {
 		f.daemons = append(f.daemons, f.startDaemon(i, shardCount))
 	}
-	f.watch()
 	f.awaitAll("3.5.21", createLimit)
 	history, pods := w.recordHistory("history/"), f.pods()
 	f.begin()

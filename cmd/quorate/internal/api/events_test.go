@@ -162,6 +162,7 @@ func TestAStreamOfEventsHasAnEnd(t *testing.T) {
 			t.Errorf("it lasted %s", lasted)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if feed.watched {
 			t.Error("the feed still watches")
 		}
