@@ -22,7 +22,7 @@ TEST := go test -vet=off
 # Modules of their own, so that the product's go.mod stays lean.
 PACKAGES := ./cmd/... ./docs ./reconciler/... ./schema/... ./sources/... ./test/freeport ./test/mutants/... ./test/perturb ./test/perturb/etcds ./test/perturb/score ./test/tlsmodes
 
-.PHONY: help build unit sim mutants perturb test release-check verify demo picture e2e gitea minio screenshots bench image archives chart helm3 signatures vulnerabilities sandbox sandbox-down sandbox-test fmt tidy
+.PHONY: help build unit sim mutants perturb test release-check verify demo picture e2e gitea minio screenshots bench image archives chart helm3 signatures race vulnerabilities sandbox sandbox-down sandbox-test fmt tidy
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -113,6 +113,10 @@ helm3: $(HELM3) cluster ## Test the chart with Helm 3 as the other tests do with
 
 signatures: $(COSIGN) ## Sign and verify what a release has, as its workflow does, with a real cosign
 	cd deploy/image && QUORATE_COSIGN=$(COSIGN) $(TEST) -run TestAReleaseIsSigned -count=1 -v
+
+# The packages whose goroutines share memory. It takes too long for each run of the tests.
+race: $(SANDBOX) ## Run the tests of what goroutines share under the race detector; PKG='./reconciler/queue' chooses
+	CGO_ENABLED=1 QUORATE_VERSITYGW=$$($(SANDBOX) exec-path --build versitygw) $(TEST) -race -timeout=60m $(or $(PKG),./reconciler ./reconciler/etcd ./reconciler/memo ./reconciler/observe ./reconciler/queue ./reconciler/rounds ./reconciler/scheduler ./reconciler/statuses ./reconciler/stores ./sources/... ./cmd/quorate/internal/...)
 
 vulnerabilities: ## Look for known vulnerabilities in what quorate calls; needs vuln.go.dev
 	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./cmd/...

@@ -37,6 +37,7 @@ func clusterIn(shard int) string {
 type divided struct {
 	*testing.T
 	api  *reconcilertest.FakeAPI
+	mu   sync.Mutex // of all, which judge reads
 	all  []*tenant
 	stop atomic.Bool
 }
@@ -114,6 +115,8 @@ func (f *divided) start(name string, into int) *tenant {
 		commit := func() string { return "commit of " + name }
 		m.ended <- m.run(ctx, m, commit, func() { m.woken.Add(1) }, during(&m.running), during(&m.leads))
 	}()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.all = append(f.all, m)
 	return m
 }
@@ -122,7 +125,10 @@ func (f *divided) start(name string, into int) *tenant {
 func (f *divided) judge() {
 	for !f.stop.Load() {
 		holder, leads, modes := map[int]string{}, "", map[int]bool{}
-		for _, m := range f.all {
+		f.mu.Lock()
+		all := slices.Clone(f.all)
+		f.mu.Unlock()
+		for _, m := range all {
 			for _, shard := range m.holds() {
 				if holder[shard] != "" {
 					f.Errorf("%s and %s hold shard %d", holder[shard], m.name, shard)
