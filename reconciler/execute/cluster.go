@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -123,6 +124,9 @@ func (e *Executor) applySetAs(ctx context.Context, v *observe.View, want appsv1a
 		if err := e.sameRevision(ctx, v, want); err != nil {
 			return err
 		}
+		if err := e.keepsVolumes(ctx, v, want); err != nil {
+			return err
+		}
 		// Additions are what the full desired state does not name: a template that is kept
 		// lacks what was changed in it, and that must not go.
 		m, err := v.Manifests()
@@ -159,11 +163,9 @@ func (e *Executor) sameRevision(ctx context.Context, v *observe.View, want appsv
 	if *want.Spec.UpdateStrategy.RollingUpdate.Partition >= *want.Spec.Replicas || want.Spec.Template.Annotations[naming.AnnotationTemplateHash] != hash {
 		return nil // nobody goes, or those that do go for another template
 	}
-	sets, options := e.Kube.AppsV1().StatefulSets(*want.Namespace), kube.ApplyOptions()
-	options.DryRun = []string{metav1.DryRunAll}
-	would, err := sets.Apply(ctx, &want, options)
+	would, err := e.wouldStore(ctx, want)
 	if err != nil {
-		return kube.ApplyError("StatefulSet", *want.Name, err)
+		return err
 	}
 	if equality.Semantic.DeepEqual(would.Spec.Template, v.Set.Spec.Template) {
 		return nil
@@ -172,11 +174,39 @@ func (e *Executor) sameRevision(ctx context.Context, v *observe.View, want appsv
 	want.Spec, spec.UpdateStrategy, spec.Replicas = &spec, &rolling, &replicas
 	rolling.RollingUpdate = appsv1ac.RollingUpdateStatefulSetStrategy().WithPartition(replicas)
 	want.WithUID(v.Set.UID).WithResourceVersion(v.Set.ResourceVersion)
-	if _, err := sets.Apply(ctx, &want, kube.ApplyOptions()); err != nil {
+	if _, err := e.Kube.AppsV1().StatefulSets(*want.Namespace).Apply(ctx, &want, kube.ApplyOptions()); err != nil {
 		return kube.ApplyError("StatefulSet", *want.Name, err)
 	}
 	return fmt.Errorf("apply StatefulSet %s: its pod template is no longer stored as it was, because a policy or webhook has come or gone, or makes another template of each write, "+
 		"and with it every finished member would restart at once; the partition is back above all of them: %w", *want.Name, state.ErrChanged)
+}
+
+// keepsVolumes fails where pods are to go, and a policy or webhook would have Kubernetes delete
+// their claims with them. Which claims go is quorate's to say, by Git, one by one.
+func (e *Executor) keepsVolumes(ctx context.Context, v *observe.View, want appsv1ac.StatefulSetApplyConfiguration) error {
+	if *want.Spec.Replicas >= observe.Replicas(v.Set) {
+		return nil
+	}
+	would, err := e.wouldStore(ctx, want)
+	if err != nil {
+		return err
+	}
+	if p := would.Spec.PersistentVolumeClaimRetentionPolicy; p != nil && p.WhenScaled != appsv1.RetainPersistentVolumeClaimRetentionPolicyType {
+		return fmt.Errorf("apply StatefulSet %s with %d pods: a policy or webhook stores persistentVolumeClaimRetentionPolicy.whenScaled as %s, so that Kubernetes would delete the volumes of the pods that go; "+
+			"exempt the StatefulSet from it (kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations)", *want.Name, *want.Spec.Replicas, p.WhenScaled)
+	}
+	return nil
+}
+
+// wouldStore asks the API server what it would store of the StatefulSet.
+func (e *Executor) wouldStore(ctx context.Context, want appsv1ac.StatefulSetApplyConfiguration) (*appsv1.StatefulSet, error) {
+	options := kube.ApplyOptions()
+	options.DryRun = []string{metav1.DryRunAll}
+	would, err := e.Kube.AppsV1().StatefulSets(*want.Namespace).Apply(ctx, &want, options)
+	if err != nil {
+		return nil, kube.ApplyError("StatefulSet", *want.Name, err)
+	}
+	return would, nil
 }
 
 // answered notes that an object was taken, and how it differs from what was applied.

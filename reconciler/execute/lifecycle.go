@@ -3,7 +3,9 @@ package execute
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/kube"
@@ -34,8 +36,7 @@ func (e *Executor) deleteObject(ctx context.Context, v *observe.View, a action.D
 	var err error
 	switch a.ObjectKind {
 	case "StatefulSet":
-		// Its pods are gone; should one have come back, it must not be left alone.
-		err = kube.DeleteOwn(ctx, e.Kube.AppsV1().StatefulSets(ns), v.Cluster.EtcdCluster, a.Name, metav1.DeletePropagationForeground)
+		err = e.deleteSet(ctx, v, a.Name)
 	case "Service":
 		err = kube.DeleteOwn(ctx, e.Kube.CoreV1().Services(ns), v.Cluster.EtcdCluster, a.Name, metav1.DeletePropagationBackground)
 	case "PodDisruptionBudget":
@@ -49,6 +50,27 @@ func (e *Executor) deleteObject(ctx context.Context, v *observe.View, a action.D
 		return fmt.Errorf("delete %s %s: %w", a.ObjectKind, a.Name, err)
 	}
 	return nil
+}
+
+// deleteSet deletes the StatefulSet, and no claim with it. Where an earlier retention policy has
+// made it the owner of claims, they lose their owner first.
+func (e *Executor) deleteSet(ctx context.Context, v *observe.View, name string) error {
+	ns := v.Cluster.Metadata.Namespace
+	claims, err := e.Kube.CoreV1().PersistentVolumeClaims(ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list volume claims, which may go with it: %w", err)
+	}
+	// Its pods are gone; should one have come back, it must not be left alone.
+	how := metav1.DeletePropagationForeground
+	if slices.ContainsFunc(claims.Items, func(claim corev1.PersistentVolumeClaim) bool { return goesWithSet(claim, name) }) {
+		how = metav1.DeletePropagationOrphan
+	}
+	return kube.DeleteOwn(ctx, e.Kube.AppsV1().StatefulSets(ns), v.Cluster.EtcdCluster, name, how)
+}
+
+// goesWithSet reports whether Kubernetes deletes a claim with the StatefulSet of this name.
+func goesWithSet(claim corev1.PersistentVolumeClaim, name string) bool {
+	return slices.ContainsFunc(claim.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "StatefulSet" && o.Name == name })
 }
 
 // forgetCluster deletes the record, once nothing is left that it speaks of.

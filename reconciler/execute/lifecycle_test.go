@@ -59,6 +59,65 @@ func TestDeletionNamesTheObjectThatWasRead(t *testing.T) {
 	})
 }
 
+// 608, I6: a StatefulSet that owns the claims of its pods, by an earlier retention policy, is
+// deleted so that they stay; another's claims are no concern of it.
+func TestADeletedStatefulSetTakesNoClaim(t *testing.T) {
+	for name, c := range map[string]struct {
+		owner metav1.OwnerReference
+		want  metav1.DeletionPropagation
+	}{
+		"it owns none":     {metav1.OwnerReference{Kind: "Application", Name: "orders"}, metav1.DeletePropagationForeground},
+		"another owns one": {metav1.OwnerReference{Kind: "StatefulSet", Name: "orders-2"}, metav1.DeletePropagationForeground},
+		"it owns one":      {metav1.OwnerReference{Kind: "StatefulSet", Name: "orders"}, metav1.DeletePropagationOrphan},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reconcilertest.Formed(t, func(w *reconcilertest.World) {
+				claims := w.API.CoreV1().PersistentVolumeClaims("shop")
+				claim, err := claims.Get(w.Context(), "data-orders-2", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				claim.OwnerReferences = []metav1.OwnerReference{c.owner}
+				if _, err := claims.Update(w.Context(), claim, metav1.UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				var got metav1.DeletionPropagation
+				w.API.PrependReactor("delete", "statefulsets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					got = *action.(clienttesting.DeleteActionImpl).DeleteOptions.PropagationPolicy
+					return false, nil, nil
+				})
+				if err := w.R.Executor.DeleteObject(w.Context(), w.Look(), action.DeleteObject{ObjectKind: "StatefulSet", Name: "orders"}); err != nil || got != c.want {
+					t.Errorf("deleted by %s, %v, want %s", got, err, c.want)
+				}
+			})
+		})
+	}
+}
+
+// 608, I6: no pod goes where admission would have Kubernetes delete its claim with it.
+func TestNoPodGoesWithItsClaim(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		resize := action.ResizeSet{SetUID: string(w.Set().UID), From: 3, To: 0}
+		w.API.PrependReactor("patch", "statefulsets", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if patch := a.(clienttesting.PatchActionImpl); len(patch.PatchOptions.DryRun) == 0 {
+				return false, nil, nil
+			}
+			would := w.Set().DeepCopy()
+			would.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+			return true, would, nil
+		})
+		if err := w.Do(resize); err == nil || !strings.Contains(err.Error(), "whenScaled as Delete") || *w.Set().Spec.Replicas != 3 {
+			t.Errorf("error %v, and %d pods", err, *w.Set().Spec.Replicas)
+		}
+	})
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.MustDo(action.ResizeSet{SetUID: string(w.Set().UID), From: 3, To: 0})
+		if n := *w.Set().Spec.Replicas; n != 0 {
+			t.Errorf("%d pods", n)
+		}
+	})
+}
+
 // A deletion that forgets what was applied would let a cluster that comes back roll
 // on its own; only one that names it writes it down.
 func TestADeletionKeepsWhatWasApplied(t *testing.T) {

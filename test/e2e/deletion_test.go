@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quorate/quorate/test/lab"
 )
@@ -125,4 +126,42 @@ func TestDeletionNeedsABackup(t *testing.T) {
 	w.awaitHold("Refused", holdLimit, "backup", "objectURLTemplate")
 	w.expectObjects(before)
 	w.expectServing(1)
+}
+
+// TestADeletionKeepsClaimsThatTheStatefulSetOwns deletes a cluster whose StatefulSet was given, by
+// hand, a retention policy by which it owns its claims and takes them with it: they stay all the same.
+func TestADeletionKeepsClaimsThatTheStatefulSetOwns(t *testing.T) {
+	takesLong(t)
+	t.Parallel()
+	w := newWorld(t, "owned")
+	want := spec{version: "3.6.16", replicas: 1}
+	w.create(want)
+	before, revision := w.record(), w.revision()
+	w.must(w.daemon.Stop())
+	patch := func(text string) {
+		t.Helper()
+		_, err := w.cluster.Client.AppsV1().StatefulSets(w.namespace).Patch(t.Context(), name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
+		w.must(err)
+	}
+	patch(`{"spec": {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"}}}`)
+	w.eventually("the claim to be owned", holdLimit, func(ctx context.Context) (bool, error) {
+		claim, err := w.cluster.Client.CoreV1().PersistentVolumeClaims(w.namespace).Get(ctx, "data-orders-0", metav1.GetOptions{})
+		return err == nil && len(claim.OwnerReferences) == 1, err
+	})
+	patch(`{"spec": {"replicas": 0}}`)
+	w.expectNone("Pod")
+
+	want.state, want.more = "Deleted", "  deletion:\n    backup: Skip\n"
+	w.commit("Delete it, and keep its volume", want)
+	w.must(w.daemon.Start())
+	w.awaitDone(changeLimit)
+	w.expectNone("StatefulSet", "Service", "Pod", "Budget")
+	w.expectClaims("data-orders-0")
+
+	want.state, want.more = "Running", ""
+	w.apply("Bring it back", want)
+	w.expectVersion(1, want.version)
+	if after := w.record(); after.ClusterID != before.ClusterID || w.revision() < revision {
+		t.Errorf("cluster %s came back as %s", before.ClusterID, after.ClusterID)
+	}
 }
