@@ -229,6 +229,7 @@ func TestTheChartMakesWhatDeployMakes(t *testing.T) {
 			[]string{"base", "monitoring"},
 			19,
 		},
+		"shards":  {"quorate-system", withRepo, repo + "replicas: 3\nshards: 12\n", []string{"overlays/shards"}, 13},
 		"network": {"quorate-system", withRepo, repo + "networkPolicy: {create: true}\n", []string{"base", "network/daemon"}, 14},
 		"admission": {
 			"etcd", withRepo + "transformers: [" + dir("admission/account") + "]\n", repo + "admission: {create: true}\n",
@@ -479,6 +480,8 @@ func TestTheChartRefusesBadValues(t *testing.T) {
 		"repo=":                                 "repo is empty, which names the Git repository to follow",
 		"replicas=two":                          "at '/replicas': got string, want integer",
 		"replicas=0":                            "at '/replicas': minimum: got 0, want 1",
+		"shards=0":                              "at '/shards': minimum: got 0, want 1",
+		"shards=129":                            "at '/shards': maximum: got 129, want 128",
 		"repos=x":                               "additional properties 'repos' not allowed",
 		"image.digest=sha256:12":                "at '/image/digest': 'sha256:12' does not match",
 		"image.tag=latest":                      "image.tag is latest, which does not tell what runs",

@@ -357,7 +357,7 @@ func (d *division) look(ctx context.Context) error {
 	defer cancel()
 	list, err := d.kube.CoordinationV1().Leases(d.lease.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("list the leases of %s: %w; let quorate list leases in its own namespace, as deploy/overlays/shards does", d.lease.Namespace, err)
+		return fmt.Errorf("list the leases of %s: %w; let quorate list leases in its own namespace, as deploy/overlays/shards and shards of the Helm chart do", d.lease.Namespace, err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -105,7 +105,13 @@ subjects and expressions, and where it names the namespace quorate-system it nam
 {{- if $.namespace }}{{ $_ := set $o.metadata "namespace" $.namespace }}{{ end -}}
 {{- if $o.roleRef }}{{ $_ := set $o.roleRef "name" (regexReplaceAll "^quorate" $o.roleRef.name $fullname) }}{{ end -}}
 {{- range $o.rules -}}
-{{- if and (has "leases" (.resources | default list)) .resourceNames }}{{ $_ := set . "resourceNames" (list (include "quorate.lease" $root)) }}{{ end -}}
+{{- if and (has "leases" (.resources | default list)) .resourceNames -}}
+{{- $_ := set . "resourceNames" (list (include "quorate.lease" $root)) -}}
+{{- if gt (int $root.Values.shards) 1 -}}
+{{- $_ := unset . "resourceNames" -}}{{- /* the names of the shards' leases are not known beforehand */ -}}
+{{- $_ := set . "verbs" (list "get" "list" "update") -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- if $.egress }}{{ $_ := set $o.spec "egress" (concat $o.spec.egress $.egress) }}{{ end -}}
 {{- if $.port }}{{ $_ := set (first (first $o.spec.ingress).ports) "port" $.port }}{{ end -}}
