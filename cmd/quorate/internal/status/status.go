@@ -153,7 +153,8 @@ func (f *showFlags) render(a answer, ask query) (string, error) {
 	if ask.Name != "" && len(a.items) == 0 {
 		return "", fmt.Errorf("no %s %s/%s is known: check its name, and that its file is in Git; quorate status lists what there is", nounOf(f.kind), ask.Namespace, ask.Name)
 	}
-	var value any = map[string]any{"items": a.items, "whole": a.whole}
+	// An empty list is [], not null.
+	var value any = map[string]any{"items": append([]item{}, a.items...), "whole": a.whole}
 	if ask.Name != "" && len(a.items) == 1 {
 		value = a.items[0]
 	}

@@ -223,6 +223,16 @@ Approved:     89ab..0a1b, annotation by kubectl
 	}
 }
 
+// A program that reads the list of objects gets one also where there are none.
+func TestNoObjectsAreAnEmptyList(t *testing.T) {
+	f := newFleet(t).acts()
+	for format, want := range map[string]string{"json": "{\n  \"items\": [],\n  \"whole\": true\n}\n", "yaml": "items: []\nwhole: true\n"} {
+		if out, _ := f.quorate(0, "-o", format); out != want {
+			t.Errorf("-o %s prints %s", format, out)
+		}
+	}
+}
+
 func orders() schema.Status {
 	s := schema.NewStatus(schema.KindCluster, "shop", "orders", schema.PhaseStalled, "Stopped", "the roll stopped at orders-2, which does not come back with etcd 3.6.16; revert the commit")
 	s.Status.Commit = "0a1b2c3d4e5f60718293"
