@@ -24,11 +24,22 @@ func fieldChanges(before, after any) ([]FieldChange, error) {
 	maps.Copy(all, to)
 	changes := []FieldChange{}
 	for _, field := range slices.Sorted(maps.Keys(all)) {
-		if from[field] != to[field] {
+		if from[field] != to[field] && !isFilled(all, field) {
 			changes = append(changes, FieldChange{Field: field, From: from[field], To: to[field]})
 		}
 	}
 	return changes, nil
+}
+
+// isFilled reports whether a field that is an empty object or list in one value has values of its
+// own in the other, which tell the difference.
+func isFilled(all map[string]string, field string) bool {
+	for other := range all {
+		if below, is := strings.CutPrefix(other, field); is && (strings.HasPrefix(below, ".") || strings.HasPrefix(below, "[")) {
+			return true
+		}
+	}
+	return false
 }
 
 // jsonLeaves are the single values of a value's JSON, by their path.
@@ -49,14 +60,21 @@ func jsonLeaves(value any) (map[string]string, error) {
 	return found, nil
 }
 
-// flatten writes down every single value of a tree under its path.
+// flatten writes down every single value of a tree under its path. An empty object or list is one:
+// an empty selector, for example, selects everything, and none at all nothing.
 func flatten(path string, tree any, into map[string]string) {
 	switch tree := tree.(type) {
 	case map[string]any:
+		if len(tree) == 0 {
+			into[path] = "{}"
+		}
 		for key, value := range tree {
 			flatten(joinField(path, key), value, into)
 		}
 	case []any:
+		if len(tree) == 0 {
+			into[path] = "[]"
+		}
 		for i, value := range tree {
 			flatten(fmt.Sprintf("%s[%d]", path, i), value, into)
 		}

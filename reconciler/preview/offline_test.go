@@ -42,6 +42,15 @@ func moves(ports ...string) string {
 	return strings.Join(steps, ", ")
 }
 
+// apart keeps members away from those of other namespaces; nil is none of them, and an empty selector all.
+func apart(namespaces *metav1.LabelSelector) func(*schema.EtcdCluster) {
+	return func(c *schema.EtcdCluster) {
+		c.Spec.PodTemplate.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "etcd"}}, NamespaceSelector: namespaces},
+		}}}
+	}
+}
+
 func TestPlanOffline(t *testing.T) {
 	for _, test := range []struct {
 		name          string
@@ -81,6 +90,9 @@ func TestPlanOffline(t *testing.T) {
 		{"6 storage shrinks", clustertest.InGit(), clustertest.InGit(func(c *schema.EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("4Gi") }), Changed, "spec.storage.size", "spec.storage.size (8Gi to 4Gi)", "", 0},
 		{"the first address family", clustertest.InGit(func(c *schema.EtcdCluster) { c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol} }), clustertest.InGit(func(c *schema.EtcdCluster) { c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }), Changed, "spec.network.ipFamilies[0]", "spec.network.ipFamilies[0] (IPv4 to IPv6)", "", 0},
 		{"the domain of certificates", clustertest.InGit(), clustertest.InGit(func(c *schema.EtcdCluster) { c.Spec.Network.ClusterDomain = "example.com" }), Changed, "spec.network.clusterDomain", "spec.network.clusterDomain (cluster.local to example.com)", "", 0},
+		{"no affinity instead of the default", clustertest.InGit(), clustertest.InGit(func(c *schema.EtcdCluster) { c.Spec.PodTemplate.Spec.Affinity = &corev1.Affinity{} }), Changed, "spec.podTemplate.spec.affinity", "", "start the roll on 3.5.35", 3},
+		{"a selector of all namespaces", clustertest.InGit(apart(nil)), clustertest.InGit(apart(&metav1.LabelSelector{})), Changed, "spec.podTemplate.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector", "", "start the roll on 3.5.35", 3},
+		{"a selector of some namespaces", clustertest.InGit(apart(&metav1.LabelSelector{})), clustertest.InGit(apart(&metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}})), Changed, "spec.podTemplate.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector.matchLabels.team", "", "start the roll on 3.5.35", 3},
 		{"a change of pace only", clustertest.InGit(), clustertest.InGit(func(c *schema.EtcdCluster) { c.Spec.Upgrade.Soak = &metav1.Duration{Duration: time.Minute} }), Changed, "spec.upgrade.soak", "", "record that 3.5.35 is applied", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
