@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -44,5 +46,22 @@ func TestAPlanSaysWhatBecomesOfDrift(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.says)
 			}
 		})
+	}
+}
+
+// 258: so does the plan of a pull request that asks the live clusters.
+func TestAProposalSaysWhatBecomesOfDrift(t *testing.T) {
+	before := revision(map[string]string{"orders.yaml": desiredtest.ClusterFile("orders", "3.6.16")})
+	after := revision(map[string]string{"orders.yaml": desiredtest.ClusterFile("orders", "3.6.16") + "  drift: {mode: Detect}\n"})
+	inForce := map[string]*desired.Cluster{}
+	for _, c := range desired.Clusters(before.Set, "0a1b2c3", nil) {
+		inForce[c.Key()] = &c
+	}
+	r, err := Proposal(t.Context(), &fakePlanner{}, inForce, before, after, offlineOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Clusters) != 1 || strings.Count(strings.Join(r.Clusters[0].Warnings, "\n"), "drift is only reported from then on") != 1 {
+		t.Errorf("it says %+v", r.Clusters)
 	}
 }

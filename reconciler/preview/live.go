@@ -98,6 +98,9 @@ func Proposal(ctx context.Context, planner Planner, inForce map[string]*desired.
 		if err != nil {
 			return nil, err
 		}
+		if w := was[key]; w != nil && len(w.Problems) == 0 {
+			c.Warnings = append(c.Warnings, driftChanges(w.Spec.Drift, is[key].Spec.Drift)...)
+		}
 		report.Clusters = append(report.Clusters, c)
 	}
 	report.Count(0)
