@@ -164,10 +164,13 @@ func (r *Report) glance() block {
 				markdown.Cell(c.Key()), c.gist(), len(c.Steps), c.Restarts, markdown.Prose(c.risk())))
 		}
 	}
-	if len(b.lines) == 0 {
-		return block{head: []string{"There is nothing to do."}}
+	if len(b.lines) > 0 {
+		return b
 	}
-	return b
+	if r.Summary.Errors > 0 || slices.ContainsFunc(r.Others, func(o ObjectReport) bool { return o.Change != "" }) {
+		return block{head: []string{"No cluster changes."}}
+	}
+	return block{head: []string{"There is nothing to do."}}
 }
 
 // gist is the change of a cluster in a few words.

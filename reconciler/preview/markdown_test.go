@@ -265,6 +265,29 @@ func TestNothingToTell(t *testing.T) {
 	}
 }
 
+// A backup that is taken, a schedule that ends or a file with errors is something, though no cluster
+// changes.
+func TestWhatIsNotNothing(t *testing.T) {
+	schedule := ObjectReport{Kind: "EtcdBackupSchedule", Namespace: "db", Name: "nightly"}
+	ended := schedule
+	ended.Change = Removed
+	for name, c := range map[string]struct {
+		report  Report
+		nothing bool
+	}{
+		"a schedule that ends":          {Report{Others: []ObjectReport{ended}}, false},
+		"a schedule that there is":      {Report{Others: []ObjectReport{schedule}}, true},
+		"a file with errors":            {Report{Problems: []schema.Problem{{Message: "no"}}}, false},
+		"a file of which one is warned": {Report{Problems: []schema.Problem{{Message: "old", Warning: true}}}, true},
+	} {
+		c.report.Count(1)
+		text := strings.Join(c.report.Markdown(comment(60000)), "")
+		if strings.Contains(text, "There is nothing to do.") != c.nothing || strings.Contains(text, "\nNo cluster changes.\n") == c.nothing {
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+}
+
 // A cluster whose record is made is a new one; what has no change says only what it is.
 func TestWhatIsAdded(t *testing.T) {
 	d := state.Desired{Namespace: "db", Name: "new"}
