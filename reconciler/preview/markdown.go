@@ -195,7 +195,7 @@ func (r ClusterReport) risk() string {
 	case r.Hold != nil:
 		return fmt.Sprintf("hold (%s)", r.Hold.Kind)
 	case r.Change == Removed:
-		return "left running"
+		return "left as it is"
 	}
 	for _, kind := range []action.UndoKind{action.UndoFinal, action.UndoByDowngrade} {
 		if i := slices.IndexFunc(r.Steps, func(s StepReport) bool { return s.undo == kind }); i >= 0 {

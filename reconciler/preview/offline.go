@@ -106,7 +106,11 @@ func clusterOffline(before, after *desired.Cluster, options Options) (ClusterRep
 func orphaned(before desired.Cluster) ClusterReport {
 	report := newClusterReport(state.Desired{Namespace: before.Metadata.Namespace, Name: before.Metadata.Name}, decision.Plan{}, 0, 0)
 	report.Change = Removed
-	report.Warnings = []string{"no file names this cluster any more: it is left running as an orphan, and is no longer reconciled; absence from Git never deletes"}
+	what := "it is left running as an orphan, and is no longer reconciled"
+	if before.Spec.State == schema.StateDeleted {
+		what = "it is no longer reconciled: a deletion that is not over yet stops where it is, and what it keeps stays"
+	}
+	report.Warnings = []string{"no file names this cluster any more: " + what + "; absence from Git never deletes"}
 	return report
 }
 

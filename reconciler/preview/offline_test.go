@@ -162,6 +162,23 @@ func TestRestoreInPlaceOffline(t *testing.T) {
 	}
 }
 
+// 21: a file that is gone leaves its cluster as it is: one that was deleted by a word in Git does not run.
+func TestAFileThatIsGone(t *testing.T) {
+	deleted := func(c *schema.EtcdCluster) { c.Spec.State = schema.StateDeleted }
+	for name, c := range map[string]struct {
+		before *desired.Cluster
+		says   string
+	}{
+		"of one that runs":        {clustertest.InGit(), "it is left running as an orphan, and is no longer reconciled"},
+		"of one that was deleted": {clustertest.InGit(deleted), "it is no longer reconciled: a deletion that is not over yet stops where it is, and what it keeps stays"},
+	} {
+		r, err := clusterOffline(c.before, nil, offlineOptions())
+		if err != nil || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "no file names this cluster any more: "+c.says+"; ") || r.risk() != "left as it is" {
+			t.Errorf("%s: %v, %q, risk %q", name, err, r.Warnings, r.risk())
+		}
+	}
+}
+
 // What cannot be known offline is said where it would matter, and is no hold.
 func TestUnknownOffline(t *testing.T) {
 	for name, test := range map[string]struct {

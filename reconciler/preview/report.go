@@ -51,7 +51,7 @@ const (
 	Added Change = "added"
 	// Changed becomes something else.
 	Changed Change = "changed"
-	// Removed is no longer named in Git. It is left running.
+	// Removed is no longer named in Git. It is left as it is.
 	Removed Change = "removed"
 	// Held is unknown, because the file has errors.
 	Held Change = "held"

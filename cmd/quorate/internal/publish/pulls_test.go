@@ -188,7 +188,7 @@ func TestPullRequestIsPlannedAndNeverCarriedOut(t *testing.T) {
 	f.round()
 	f.wantComment(1, "1 cluster changes", "shop/orders", "spec.state: Running → Deleted")
 	f.wantComment(2, "shop/ledger", "added", "create")
-	f.wantComment(3, "shop/orders", "removed", "left running")
+	f.wantComment(3, "shop/orders", "removed", "left as it is")
 	f.wantWritten(3)
 	if did := f.changes(); len(did) > 0 {
 		t.Errorf("a pull request did %q", did)
