@@ -170,7 +170,9 @@ func (m *clusterMetrics) held(c desired.Cluster, h *decision.Hold, now time.Time
 func (m *clusterMetrics) counted(v *observe.View, p decision.Plan, now time.Time) {
 	labels := of(v.Cluster)
 	m.rolling(v, labels, now)
-	if !v.Expiry.IsZero() {
+	if v.Expiry.IsZero() {
+		m.certificate.Delete(labels...) // it has none, or none any more
+	} else {
 		m.certificate.Set(float64(v.Expiry.Unix()), labels...)
 	}
 	next := countsOf(v, p)

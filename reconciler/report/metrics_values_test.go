@@ -217,3 +217,26 @@ func TestMetricsOfAnAction(t *testing.T) {
 		t.Error("nobody knows how long it took")
 	})
 }
+
+// A cluster that has no certificates any more has no time at which the first of them expires.
+func TestNoCertificateIsLeftToExpire(t *testing.T) {
+	for name, change := range map[string]func(*schema.EtcdCluster){
+		"plain text": func(c *schema.EtcdCluster) { c.Spec.TLS.Mode = schema.TLSDisabled },
+		"deleted": func(c *schema.EtcdCluster) {
+			c.Spec.State, c.Spec.Deletion = schema.StateDeleted, schema.DeletionSpec{Volumes: schema.VolumesDelete, Backup: schema.BackupSkip}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reconcilertest.Formed(t, func(w *reconcilertest.World) {
+				w.Commit(change)
+				for range 3 { // clients have a day to move to plain text, first beside TLS
+					w.Until(func(p decision.Plan) bool { return p.Hold != nil || p.Idle() })
+					time.Sleep(25 * time.Hour)
+				}
+				w.UntilIdle()
+				w.MustPass()
+				noSeries(w, "quorate_certificate_expiry_timestamp_seconds")
+			})
+		})
+	}
+}
