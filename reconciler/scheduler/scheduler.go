@@ -127,8 +127,22 @@ func (h handler) Pass(ctx context.Context, key string) (time.Duration, bool, err
 		return 0, false, nil // Take adds it again
 	}
 	defer leave()
+	defer h.forgetFormer(q)
 	wait, err := h.Scheduler.Pass(ctx, q)
 	return wait, true, err
+}
+
+// forgetFormer drops what a pass has noted, as a backup takes its time, of what a commit took out or
+// gave to another cluster meanwhile.
+func (h handler) forgetFormer(q desired.Backup) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch is, named := h.desired[q.Key()]; {
+	case !named:
+		h.forgetRequest(q)
+	case is.Spec.Source.ClusterName != q.Spec.Source.ClusterName:
+		h.Reporter.Metrics.Backups.Forget(q)
+	}
 }
 
 // Failed implements queue.Handler.

@@ -273,6 +273,45 @@ func TestOverdueWaitsForNoPass(t *testing.T) {
 	})
 }
 
+// A schedule that a commit takes out of Git, or gives to another cluster, while its backup is being taken
+// is in no metric of the cluster after it, and in no status: an alert about it would never end.
+func TestAScheduleThatIsTakenOutDuringItsBackupIsForgotten(t *testing.T) {
+	for name, next := range map[string][]desired.Backup{
+		"taken out":       nil,
+		"another cluster": {clustertest.Nightly(func(s *schema.BackupScheduleSpec) { s.BackupTemplate.Source.ClusterName = "users" })},
+	} {
+		for _, good := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, good: %t", name, good), func(t *testing.T) {
+				reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
+					w.Etcd.Stream = func(context.Context) io.Reader {
+						if !good {
+							return slowly([]byte("this is no database"), 20*time.Minute)
+						}
+						return slowly(w.Etcd.Database, 20*time.Minute)
+					}
+					w.R.SetBackups([]desired.Backup{clustertest.Nightly(func(s *schema.BackupScheduleSpec) { s.Schedule = "*/10 * * * *" })})
+					w.Running(func(reconcilertest.Running) {
+						time.Sleep(12 * time.Minute)
+						w.R.SetBackups(next)
+						time.Sleep(time.Hour)
+					})
+					for series := range reconcilertest.Gather(t, w.Registry) {
+						if strings.Contains(series, "etcd_cluster=orders,schedule=nightly") {
+							t.Errorf("%s is still there", series)
+						}
+					}
+					list, _ := w.R.Statuses()
+					for _, s := range list {
+						if s.Kind == schema.KindBackupSchedule && next == nil {
+							t.Errorf("its status is still there: %+v", s)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
 // standAlone is the one member of a cluster that quorate does not run.
 type standAlone struct{ *reconcilertest.FakeEtcd }
 
