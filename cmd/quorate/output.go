@@ -34,6 +34,7 @@ func colored(p schema.Problem, color bool) string {
 	if p.Warning && p.ID != "" {
 		text += " [" + string(p.ID) + "]"
 	}
+	text = cli.Shown(text)
 	if !color {
 		return text
 	}
@@ -64,9 +65,9 @@ func printAnnotations(out io.Writer, problems []schema.Problem) {
 			properties += fmt.Sprintf(",col=%d", p.Column)
 		}
 		if p.Object != "" {
-			properties += ",title=" + escapeProperty(p.Object)
+			properties += ",title=" + escapeProperty(cli.Shown(p.Object))
 		}
-		_, _ = fmt.Fprintf(out, "::%s %s::%s\n", level, properties, escapeMessage(message(p)))
+		_, _ = fmt.Fprintf(out, "::%s %s::%s\n", level, properties, escapeMessage(cli.Shown(message(p))))
 	}
 }
 

@@ -85,7 +85,7 @@ func (f *validateFlags) run(cmd *cobra.Command, paths []string) error {
 		}
 	}
 	for _, skipped := range in.skipped {
-		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "quorate: not read:", skipped)
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "quorate: not read:", cli.Shown(skipped))
 	}
 	out := cmd.OutOrStdout()
 	if err := f.print(out, in.set, problems, accepted); err != nil {
