@@ -494,6 +494,7 @@ func TestTheChartRefusesBadValues(t *testing.T) {
 		"rbac.namespaces={shop}":                "set rbac.clusterWide=false to confine quorate to them",
 		"rbac.namespaces={Shop}":                "at '/rbac/namespaces/0': 'Shop' does not match",
 		"serviceAccount.create=false":           "name the account that quorate runs as",
+		"fullnameOverride=9x":                   "the objects would be called 9x",
 		"monitoring.serviceMonitor=yes":         "at '/monitoring/serviceMonitor': got string, want boolean",
 		"networkPolicy.clusterNamespaces={a,a}": "items at 0 and 1 are equal",
 		"admission=true":                        "at '/admission': got boolean, want object",
@@ -599,6 +600,19 @@ func TestTwoReleasesHaveTheirOwnObjects(t *testing.T) {
 	}
 	if other := regexp.MustCompile(`(?m)^  name: (quorate.*)$`).FindStringSubmatch(out); other != nil {
 		t.Errorf("an object of the release blue is called %s", other[1])
+	}
+}
+
+// A release may be called what no Service may be.
+func TestAReleaseThatNoServiceCanBeCalledAfterIsRefused(t *testing.T) {
+	for _, release := range []string{"team.etcd", "9-lives"} {
+		out, err := helm(t, "template", release, chart, "--set", "repo=x")
+		if err == nil || !strings.Contains(err.Error(), "give another one in fullnameOverride") {
+			t.Errorf("%s: %v\n%s", release, err, out)
+		}
+		if _, err = helm(t, "template", release, chart, "--set", "repo=x,fullnameOverride=lives"); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -62,6 +62,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if not .Values.repo -}}
 {{- fail "repo is empty, which names the Git repository to follow: give it with --set repo=https://git.example.com/platform/etcd.git" -}}
 {{- end -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" (include "quorate.fullname" .)) -}}
+{{- fail (printf "the objects would be called %s, and the name of a Service begins with a letter and has letters, digits and dashes only: give another one in fullnameOverride" (include "quorate.fullname" .)) -}}
+{{- end -}}
 {{- if and (eq .Values.image.tag "latest") (not .Values.image.digest) -}}
 {{- fail "image.tag is latest, which does not tell what runs: name a release, or give image.digest" -}}
 {{- end -}}
