@@ -144,8 +144,8 @@ func printBackups(out io.Writer, format string, list []backup.Manifest) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "TIME\tCLUSTER\tVERSION\tREVISION\tSIZE\tVERIFIED\tSIGNATURE\tREASON\tOBJECT")
 	for _, m := range list {
-		_, _ = fmt.Fprintf(table, "%s\t%s/%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", m.Time.UTC().Format(time.RFC3339), m.Namespace, m.Name,
-			m.EtcdVersion, m.Revision, state.SizeText(m.Size), verifiedWord(m), signatureWord(m), m.Reason, m.Object)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", m.Time.UTC().Format(time.RFC3339), cli.Shown(m.Namespace+"/"+m.Name),
+			cli.Shown(m.EtcdVersion), m.Revision, state.SizeText(m.Size), verifiedWord(m), cli.Shown(signatureWord(m)), cli.Shown(m.Reason), cli.Shown(m.Object))
 	}
 	return table.Flush()
 }
@@ -207,7 +207,7 @@ Exit status: 0 for a good backup, 1 for any other, with the reason.`,
 				return fmt.Errorf("verify backup %s: the manifest does not match its signature: it was changed after it was signed; look at who else writes to the store, and rely on another backup", m.Object)
 			}
 			if verifiedWord(m) == "bad" {
-				return fmt.Errorf("verify backup %s: a restore drill has found it bad: %s; rely on another backup", m.Object, m.Drill.Result)
+				return fmt.Errorf("verify backup %s: a restore drill has found it bad: %s; rely on another backup", m.Object, cli.Shown(m.Drill.Result))
 			}
 			return nil
 		},
@@ -237,7 +237,16 @@ func printVerified(out io.Writer, format string, m backup.Manifest, opened bool)
 	if verifiedWord(m) == "bad" {
 		checked += "; but a restore drill has found it bad: " + m.Drill.Result
 	}
-	_, err := fmt.Fprintf(out, "%s: %s\n  cluster %s/%s (%s), etcd %s, revision %d, %s, taken %s: %s\n  sha256 %s\n  %s\n",
-		m.Object, checked, m.Namespace, m.Name, m.ClusterID, m.EtcdVersion, m.Revision, sizeText(m), m.Time.UTC().Format(time.RFC3339), m.Reason, m.SHA256, signatureWord(m))
-	return err
+	for _, line := range []string{
+		fmt.Sprintf("%s: %s", m.Object, checked),
+		fmt.Sprintf("  cluster %s/%s (%s), etcd %s, revision %d, %s, taken %s: %s",
+			m.Namespace, m.Name, m.ClusterID, m.EtcdVersion, m.Revision, sizeText(m), m.Time.UTC().Format(time.RFC3339), m.Reason),
+		"  sha256 " + m.SHA256,
+		"  " + signatureWord(m),
+	} {
+		if _, err := fmt.Fprintln(out, cli.Shown(line)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

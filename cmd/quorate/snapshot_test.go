@@ -148,6 +148,27 @@ func TestSnapshotList(t *testing.T) {
 	}
 }
 
+// Who may write to the store writes no lines of a table, and moves no cursor, by what a manifest says.
+func TestWhatAManifestSaysIsOneLine(t *testing.T) {
+	dir := t.TempDir()
+	url := func(name string) string { return "file://" + dir + "/" + name + "?root=" + dir }
+	const text = "x\ty\n2026-11-20T12:00:00Z\x1b[2J"
+	m := backup.Manifest{Namespace: text, Name: text, ClusterID: text, EtcdVersion: text, Reason: text, Revision: 98}
+	_, err := backup.Store{}.Save(t.Context(), url("odd.db"), bytes.NewReader(backuptest.Snapshot(64<<10)), m)
+	if err := errors.Join(err, backup.Store{}.Annotate(t.Context(), url("odd.db"), func(m *backup.Manifest) { m.Drill = backup.Drill{Result: text} })); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		verb, url           string
+		status, lines, errs int
+	}{{"list", url(""), 0, 2, 0}, {"verify", url("odd.db"), 1, 4, 1}} {
+		status, out, errs := quorateSays(t, "snapshot", c.verb, c.url)
+		if status != c.status || strings.ContainsAny(out+errs, "\x1b\t") || strings.Count(out, "\n") != c.lines || strings.Count(errs, "\n") != c.errs || !strings.Contains(out, "x y 2026") {
+			t.Errorf("%s ends with %d:\n%q\n%q", c.verb, status, out, errs)
+		}
+	}
+}
+
 // A store's credentials are read as a pod mounts a Secret.
 func TestStoreFlags(t *testing.T) {
 	dir := t.TempDir()
