@@ -167,7 +167,10 @@ func (r *Report) glance() block {
 	if len(b.lines) > 0 {
 		return b
 	}
-	if r.Summary.Errors > 0 || slices.ContainsFunc(r.Others, func(o ObjectReport) bool { return o.Change != "" }) {
+	switch {
+	case r.Summary.Errors > 0:
+		return block{head: []string{"No change of a cluster is known."}}
+	case slices.ContainsFunc(r.Others, func(o ObjectReport) bool { return o.Change != "" }):
 		return block{head: []string{"No cluster changes."}}
 	}
 	return block{head: []string{"There is nothing to do."}}

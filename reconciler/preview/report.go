@@ -223,10 +223,12 @@ func (s *Summary) add(c ClusterReport) {
 // Line is "2 clusters change, 1 held, 7 restarts".
 func (s Summary) Line() string {
 	parts := []string{fmt.Sprintf("%d clusters change", s.Changing)}
-	switch s.Changing {
-	case 0:
+	switch {
+	case s.Changing == 0 && s.Errors > 0:
+		parts[0] = "no change of a cluster is known" // what has errors may be one
+	case s.Changing == 0:
 		parts[0] = "no cluster changes"
-	case 1:
+	case s.Changing == 1:
 		parts[0] = "1 cluster changes"
 	}
 	for _, p := range []struct {

@@ -487,7 +487,10 @@ func TestPullRequestThatTakesTooLongIsGivenUp(t *testing.T) {
 	f.pulls.timeout, f.planner = 3*time.Second, hanging{}
 	f.pull(1, "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.round()
-	f.wantComment(1, "it cannot be planned: that takes longer than 3s; propose fewer changes at once")
+	f.wantComment(1, "**quorate plan**: no change of a cluster is known, 1 error", "it cannot be planned: that takes longer than 3s; propose fewer changes at once")
+	if strings.Contains(strings.ToLower(f.comments[1]), "no cluster changes") {
+		t.Errorf("what is not known is said not to be: %s", f.comments[1])
+	}
 }
 
 // What people may read of many pull requests is bounded.
