@@ -170,8 +170,8 @@ func (m *clusterMetrics) held(c desired.Cluster, h *decision.Hold, now time.Time
 func (m *clusterMetrics) counted(v *observe.View, p decision.Plan, now time.Time) {
 	labels := of(v.Cluster)
 	m.rolling(v, labels, now)
-	if v.Expiry.IsZero() {
-		m.certificate.Delete(labels...) // it has none, or none any more
+	if rec := v.Observed.Record; v.Expiry.IsZero() || rec != nil && rec.Deleted {
+		m.certificate.Delete(labels...) // it has none that a member shows
 	} else {
 		m.certificate.Set(float64(v.Expiry.Unix()), labels...)
 	}

@@ -225,6 +225,9 @@ func TestNoCertificateIsLeftToExpire(t *testing.T) {
 		"deleted": func(c *schema.EtcdCluster) {
 			c.Spec.State, c.Spec.Deletion = schema.StateDeleted, schema.DeletionSpec{Volumes: schema.VolumesDelete, Backup: schema.BackupSkip}
 		},
+		"deleted, and its certificates are kept but not renewed": func(c *schema.EtcdCluster) {
+			c.Spec.State, c.Spec.Deletion.Backup = schema.StateDeleted, schema.BackupSkip
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reconcilertest.Formed(t, func(w *reconcilertest.World) {
