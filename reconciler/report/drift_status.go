@@ -22,7 +22,7 @@ func driftStatus(v *observe.View, p decision.Plan) []schema.DriftStatus {
 		if len(d.Left) > 0 {
 			list = append(list, leftStatus(o, d.Left))
 		}
-		if o.State == state.ObjectInSync {
+		if o.State == state.ObjectInSync || sleeps(v, d) {
 			continue
 		}
 		s := schema.DriftStatus{Kind: o.Kind, Name: o.Name, State: string(o.State), Correction: correction(o, p)}
@@ -48,6 +48,12 @@ func driftStatus(v *observe.View, p decision.Plan) []schema.DriftStatus {
 		list = append(list, s)
 	}
 	return list
+}
+
+// sleeps reports whether nobody has changed an object that differs, and what quorate wants of it is
+// applied when its cluster, which is hibernated, wakes.
+func sleeps(v *observe.View, d drift.Drift) bool {
+	return d.Own && v.Observed.Record != nil && v.Observed.Record.Hibernated
 }
 
 // leftStatus is what others have set of an object and Git lets stay.

@@ -52,7 +52,7 @@ func (m *driftMetrics) observed(v *observe.View) {
 	}
 	for _, o := range v.Observed.Objects {
 		d, _ := v.Drift(o.Kind, o.Name)
-		if o.State != state.ObjectDrifted && len(d.Left) == 0 {
+		if (o.State != state.ObjectDrifted || sleeps(v, d)) && len(d.Left) == 0 {
 			continue
 		}
 		if o.Fight != nil && o.Fight.ByAdmission() {

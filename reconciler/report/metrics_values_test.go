@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
+	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -242,4 +243,18 @@ func TestNoCertificateIsLeftToExpire(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is applied only when a hibernated cluster wakes, such as the budget of its pods, was changed by
+// nobody: it is no drift.
+func TestAClusterThatSleepsHasNoDriftOfItsOwn(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Commit(func(c *schema.EtcdCluster) { c.Spec.State = schema.StateHibernated })
+		w.UntilIdle()
+		w.MustPass()
+		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_cluster_drifted_objects{etcd_cluster=orders}": 0})
+		if list := report.ClusterStatus(w.Look(), decision.Plan{}).Status.Cluster.Drift; len(list) > 0 {
+			t.Errorf("the status has %+v", list)
+		}
+	})
 }
