@@ -215,6 +215,33 @@ func TestEveryCommitSinceTheAcceptedOneIsVerified(t *testing.T) {
 	})
 }
 
+// 475: an approval counts for the look at the repository that it was given for. What was read by one that did not
+// come to be accepted is judged again without it, as what was read after another commit is.
+func TestWhatWasReadByAnApprovalIsJudgedWithout(t *testing.T) {
+	overSome(t, map[string]string{"a.yaml": "1"}, func(t *testing.T, u *upstream, open opener) {
+		signers := sources.Signers{File: secretFile(t, u.sshSigning("friend"))}
+		first := u.commit("signed", map[string]string{"a.yaml": "2"})
+		u.git(u.work, "config", "commit.gpgSign", "false")
+		bad := u.commit("unsigned", map[string]string{"a.yaml": "3"})
+		repo := open(t, sources.Config{Signers: signers})
+		for range 2 {
+			after(t, repo, sources.Trust{Applied: first, Approved: bad}, nil)
+			after(t, repo, sources.Trust{Applied: first}, sources.ErrUntrusted, bad)
+		}
+		u.git(u.work, "config", "commit.gpgSign", "true")
+		second := u.commit("signed again", map[string]string{"a.yaml": "4"})
+		repo = open(t, sources.Config{})
+		after(t, repo, sources.Trust{Applied: first}, nil)
+		u.git(u.work, "commit", "--quiet", "--allow-empty", "--message", "accepted by another")
+		third := u.git(u.work, "rev-parse", "HEAD")
+		u.git(u.work, "push", "--quiet", "origin", third+":refs/heads/other") // the server has it still
+		if got := after(t, repo, sources.Trust{Applied: second}, nil); got.Commit != second {
+			t.Errorf("got %s, want %s", got.Commit, second)
+		}
+		after(t, repo, sources.Trust{Applied: third}, sources.ErrRewritten, "does not descend from "+third)
+	})
+}
+
 // 140: a server may leave out what the accepted commit has in its history, and nothing else:
 // an unsigned commit below a signed merge is found though it is not sent.
 func TestParentThatIsNotSentHolds(t *testing.T) {

@@ -241,18 +241,23 @@ func (r *Repository) fetch(ctx context.Context, trust Trust) (plumbing.Hash, Sna
 	return head.commit, snapshot, err
 }
 
-// read reads one commit, if it may be followed.
+// read reads one commit, if it may be followed. Only the one in force needs no verdict: another that was read
+// before may have been let in by an approval, or after another commit than now.
 func (r *Repository) read(ctx context.Context, session session, head named, trust Trust) (Snapshot, error) {
-	if kept, ok := r.recall(head.commit); ok && kept.Tag.is(head) {
+	kept, there := r.recall(head.commit)
+	if there && kept.Commit == trust.Applied && trust.Tag.is(head) {
+		kept.Tag = trust.Tag
 		return kept, nil
 	}
 	by, err := r.judge(ctx, session, head, trust)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	snapshot, next, err := r.readObjects(ctx, session, head.commit)
-	if err != nil {
-		return Snapshot{}, err
+	snapshot, next := kept, r.lastKnown()
+	if !there {
+		if snapshot, next, err = r.readObjects(ctx, session, head.commit); err != nil {
+			return Snapshot{}, err
+		}
 	}
 	snapshot.Signer, snapshot.Tag = by.commit, head.as(by.tag)
 	r.keep(snapshot, next)

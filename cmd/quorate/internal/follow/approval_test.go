@@ -1,12 +1,15 @@
 package follow
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 )
@@ -173,4 +176,19 @@ func TestApprovalSaysWhoGaveIt(t *testing.T) {
 	if got, want := annotatedBy(cm), "annotation by kubectl-annotate at 2026-03-01T12:00:00Z"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// 475: an approval that is taken back before the commit could be stored lets nothing in.
+func TestAnApprovalThatIsTakenBackCountsNoMore(t *testing.T) {
+	f, first, second := rewound(t)
+	f.annotate(second + ".." + first)
+	refused := true
+	f.kube.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return refused, nil, errors.New("etcdserver: request timed out")
+	})
+	f.pollOnce([]string{"shop/orders 3.6.17"}, 1, 0, 1)
+	refused = false
+	f.annotate("")
+	f.pollOnce([]string{"shop/orders 3.6.17"}, 0, 0, 1)
+	f.wantHeld(heldHistory, "quorate.dev/approve="+second+".."+first)
 }
