@@ -289,9 +289,11 @@ func (p *Poller) acceptHead(ctx context.Context, target Target, given Approval) 
 	if approved {
 		p.log.Warn("approval used", "approval", next.approval.String(), "by", next.approval.By)
 	}
-	if p.accepted == nil || !p.inForce.Load() || s.Tree != p.accepted.snapshot.Tree {
-		p.apply(next, set, target, true)
+	said := newsAccepted
+	if p.accepted != nil && p.inForce.Load() && s.Tree == p.accepted.snapshot.Tree {
+		said = noNews // it changes no file that is read, and clusters are still to be checked against it
 	}
+	p.apply(next, set, target, said)
 	p.accepted = &next
 	p.tooManyChanges.head = sources.Head{} // it was measured against the one before
 	p.state.update(func(d *Details) { d.accept(next) })
@@ -416,7 +418,7 @@ func (p *Poller) fail(ctx context.Context, target Target, err error) {
 	}
 	if !p.inForce.Load() && p.accepted != nil && p.accepted.snapshot.Tree != "" {
 		again, set := p.parse(p.accepted.snapshot, Approval{})
-		p.apply(again, set, target, true)
+		p.apply(again, set, target, newsAccepted)
 	}
 	text := err.Error()
 	if reason != "" || p.failed >= minShownFailures {
@@ -445,30 +447,21 @@ func (p *Poller) heldCommit(err error) sources.Head {
 	return sources.HeadOf(err)
 }
 
-// apply hands what a commit declares to the target. own says that this process has accepted it.
-func (p *Poller) apply(next accepted, set schema.Set, target Target, own bool) {
+// news is what the log says of a commit that is applied: nothing, or that this process has accepted it, or another one.
+type news int
+
+const (
+	noNews news = iota
+	newsAccepted
+	newsFollowed
+)
+
+// apply hands what a commit declares to the target, and logs that.
+func (p *Poller) apply(next accepted, set schema.Set, target Target, said news) {
 	s, before := next.snapshot, p.clusters()
 	set.Problems = append(set.Problems, desired.Unreadable(set, before)...)
 	p.problems.Set(float64(countErrors(set.Problems)))
-	log := p.log
-	if s.Signer != "" {
-		log = log.With("signer", s.Signer)
-	}
-	if s.Tag.Name != "" {
-		log = log.With("tag", s.Tag.Name)
-	}
-	if s.Tag.Signer != "" {
-		log = log.With("tagSigner", s.Tag.Signer)
-	}
-	log = log.With("commit", s.Commit, "subject", s.Subject, "author", s.Author, "clusters", len(set.Clusters), "held", len(set.Held))
-	if own {
-		log.Info("commit accepted")
-	} else {
-		log.Info("commit followed")
-	}
-	for _, skipped := range s.Skipped {
-		p.log.Warn("manifest skipped", "file", skipped)
-	}
+	p.logCommit(said, s, set)
 	p.logProblems(s.Commit, set.Problems)
 	clusters := desired.Clusters(set, s.Commit, before)
 	for i := range clusters {
@@ -482,6 +475,28 @@ func (p *Poller) apply(next accepted, set schema.Set, target Target, own bool) {
 	target.SetNeeded(desired.Needed(set))
 	target.SetBackups(next.backups)
 	p.inForce.Store(true)
+}
+
+// logCommit logs that a commit is applied, whose it is, and what of it is not read.
+func (p *Poller) logCommit(said news, s sources.Snapshot, set schema.Set) {
+	if said == noNews {
+		return
+	}
+	log := p.log
+	for _, known := range []struct{ key, value string }{{"signer", s.Signer}, {"tag", s.Tag.Name}, {"tagSigner", s.Tag.Signer}} {
+		if known.value != "" {
+			log = log.With(known.key, known.value)
+		}
+	}
+	log = log.With("commit", s.Commit, "subject", s.Subject, "author", s.Author, "clusters", len(set.Clusters), "held", len(set.Held))
+	if said == newsAccepted {
+		log.Info("commit accepted")
+	} else {
+		log.Info("commit followed")
+	}
+	for _, skipped := range s.Skipped {
+		p.log.Warn("manifest skipped", "file", skipped)
+	}
 }
 
 // logProblems logs those that the commit before did not have.

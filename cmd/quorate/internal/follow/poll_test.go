@@ -120,6 +120,10 @@ func TestPollerKeepsTheLastGoodCommit(t *testing.T) {
 	if f.log.Len() > 0 {
 		t.Errorf("a commit elsewhere was said:\n%s", f.log)
 	}
+	// What it declares is the same, and clusters are checked against it: else its status stays pending.
+	if is := f.r.Desired()["shop/orders"].Commit; is != f.Head() {
+		t.Errorf("after a commit elsewhere, %s, the cluster is declared by %s", f.Head(), is)
+	}
 
 	f.Commit("clusters/orders.yaml", desiredtest.BrokenFile)
 	f.pollOnce([]string{"shop/orders held"}, 0, 1, 0)

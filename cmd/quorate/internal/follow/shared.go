@@ -39,7 +39,7 @@ func (p *Poller) followStored(ctx context.Context, target Target) error {
 	}
 	p.accepted = found
 	again, set := p.parse(s, Approval{})
-	p.apply(again, set, target, false)
+	p.apply(again, set, target, newsFollowed)
 	p.accepted = &again
 	return nil
 }
