@@ -3,6 +3,7 @@ package publish
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/sources"
 	"github.com/quorate/quorate/sources/forge"
 )
 
@@ -62,7 +64,8 @@ func (c *CommitStatuses) Run(ctx context.Context, from Statuses) {
 	c.run(ctx, func(time.Time) { c.Once(ctx, from) })
 }
 
-// Once sets the statuses that are due. The host drops those that have not changed.
+// Once sets the statuses that are due. The host drops those that have not changed. A commit that it does not take
+// one for keeps no other from its own, unless nothing can be set there now.
 func (c *CommitStatuses) Once(ctx context.Context, from Statuses) {
 	list, whole := from.Statuses()
 	git := c.git()
@@ -70,18 +73,26 @@ func (c *CommitStatuses) Once(ctx context.Context, from Statuses) {
 		return
 	}
 	c.next = time.Now().Add(minPause)
+	var failed error
 	for _, status := range c.due(git, list) {
 		status.Context, status.Link = c.context, c.link
 		if err := c.host.Status(ctx, status); err != nil {
-			if ctx.Err() == nil {
-				c.fail(ctx, err)
+			failed = errors.Join(err, failed) // how long to wait is the last one's word
+			if ctx.Err() != nil || errors.Is(err, sources.ErrUnreachable) || errors.Is(err, sources.ErrAuthentication) {
+				break
 			}
-			return
+			continue // the forge may not know this commit any more
 		}
 		c.open[status.Commit] = status.State
 		if status.State == forge.Success {
 			delete(c.open, status.Commit)
 		}
+	}
+	if failed != nil {
+		if ctx.Err() == nil {
+			c.fail(ctx, failed)
+		}
+		return
 	}
 	c.succeed()
 }

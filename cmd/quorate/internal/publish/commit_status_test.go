@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/sources"
 	"github.com/quorate/quorate/sources/forge"
 )
 
@@ -26,13 +29,20 @@ type marking struct {
 	marks map[string]string
 	sent  int
 	err   error
+	// gone are commits that the forge does not know; asked counts all tries.
+	gone  []string
+	asked int
 }
 
 func (m *marking) Statuses() ([]schema.Status, bool) { return m.list, true }
 
 func (m *marking) Status(_ context.Context, s forge.Status) error {
+	m.asked++
 	if m.err != nil {
 		return m.err
+	}
+	if slices.Contains(m.gone, s.Commit) {
+		return errors.New("set the status of commit " + s.Commit + ": 422")
 	}
 	if text := string(s.State) + ": " + s.Description; m.marks[s.Commit] != text {
 		m.marks[s.Commit] = text
@@ -145,4 +155,30 @@ func TestForgeThatRefusesAMarkIsLeftAlone(t *testing.T) {
 	}
 	m.err = nil
 	m.round(1, map[string]string{"aaa": "success: no cluster changed"})
+}
+
+// A commit that the forge knows no more, as after a forced push, keeps no other from its mark.
+func TestACommitThatCannotBeMarkedKeepsNoOtherFromItsMark(t *testing.T) {
+	m := mark(t)
+	m.git = follow.State{Commit: "ccc", Held: "commit not trusted: ddd is not signed", HeldCommit: "ddd"}
+	m.gone = []string{"aaa", "ddd"}
+	for _, commit := range []string{"aaa", "bbb"} {
+		s := cmdtest.Changed(commit, "orders-"+commit, schema.PhaseReconciling, 1)
+		s.Observed = "ccc"
+		m.list = append(m.list, s)
+	}
+	want := map[string]string{"aaa": "", "bbb": "pending: orders-bbb: 1 of 3 members at 3.6.16", "ccc": "success: no cluster changed", "ddd": ""}
+	m.round(2, want)
+	m.round(0, want)
+	if text := m.log.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "commit aaa: 422") || !strings.Contains(text, "commit ddd: 422") {
+		t.Errorf("the log says\n%s", text)
+	}
+	// While the forge is out of reach, or takes no token, it is asked once a round.
+	for _, kind := range []error{sources.ErrUnreachable, sources.ErrAuthentication} {
+		m.asked, m.err = 0, fmt.Errorf("set the status: %w", kind)
+		m.round(0, nil)
+		if m.asked != 1 {
+			t.Errorf("%v: asked %d times", kind, m.asked)
+		}
+	}
 }
