@@ -82,9 +82,10 @@ type Publisher struct {
 	tip  *tip
 	seen time.Time
 	// refused is the head that the server did not let a new history take the place of,
-	// or that another writer did meanwhile. grows says that it was the server.
+	// or that another writer did meanwhile. Where it was the server, it is asked again
+	// when the branch has so many commits as grows says.
 	refused plumbing.Hash
-	grows   bool
+	grows   int
 }
 
 // signature is the author of the commits.
@@ -247,8 +248,12 @@ func (p *Publisher) findHead(ctx context.Context, now time.Time) error {
 // next is what the next commit comes after: nothing at first and where the history is
 // long enough.
 func (p *Publisher) next() position {
-	p.grows = p.grows || !p.refused.IsZero() && p.refused == p.tip.commit // no other writer was faster
-	if p.tip.commit.IsZero() || p.tip.count >= p.config.Compact && !p.grows {
+	if !p.refused.IsZero() && p.refused == p.tip.commit { // no other writer was faster
+		p.grows = p.tip.count + p.config.Compact
+	}
+	p.refused = plumbing.ZeroHash
+	if p.tip.commit.IsZero() || p.tip.count >= max(p.config.Compact, p.grows) {
+		p.grows = 0
 		return position{count: 1}
 	}
 	return position{parent: p.tip.commit, count: p.tip.count + 1}

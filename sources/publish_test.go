@@ -349,6 +349,34 @@ func TestHistoryIsCompactedAfterAnOutage(t *testing.T) {
 	}
 }
 
+// 139: nor does one that refused it once, as by a hook that failed: it is asked again, so that the branch does not grow
+// for as long as this process lives.
+func TestHistoryIsCompactedAfterARefusal(t *testing.T) {
+	u := written(t)
+	p := newPublisher(t, sources.PublishConfig{URL: serve(t, u).repo(), Compact: 3})
+	for i := range 3 {
+		publish(t, p, fmt.Sprintf("before %d", i))
+	}
+	hook := filepath.Join(u.bare, "hooks", "pre-receive")
+	write(t, hook, "#!/bin/sh\nwhile read old new ref; do git merge-base --is-ancestor $old $new || exit 1; done\n")
+	if err := os.Chmod(hook, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, p, "while it refuses")
+	if n := u.published(); n != "4" {
+		t.Errorf("%s commits while it is refused", n)
+	}
+	if err := os.Remove(hook); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"5", "6", "1", "2", "3", "1"} {
+		publish(t, p, fmt.Sprintf("after %d", i))
+		if n := u.published(); n != want {
+			t.Errorf("%d after it there are %s commits, want %s", i, n, want)
+		}
+	}
+}
+
 // A lock that a killed Git has left is reported as such, and left to a person.
 func TestLockThatIsLeftIsNamed(t *testing.T) {
 	u := written(t)
