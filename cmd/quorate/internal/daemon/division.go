@@ -63,8 +63,10 @@ type division struct {
 	mu sync.Mutex
 	// tenancies are those of the shards that this daemon holds.
 	tenancies map[int]*tenancy
-	// seen are the leases by name, as they were read last.
-	seen map[string]sighting
+	// seen are the leases by name, as they were read last, and looked is when that was: while
+	// they cannot be read, none of them expires.
+	seen   map[string]sighting
+	looked time.Time
 }
 
 // sighting is a lease as it was read, and when it was first read so.
@@ -73,8 +75,11 @@ type sighting struct {
 	at                            time.Time
 }
 
-// alive reports whether a lease is held. Only its changes count, not the clock of its holder.
-func (s sighting) alive(now time.Time) bool { return s.holder != "" && now.Sub(s.at) < leaseDuration }
+// alive reports whether a lease was held when the leases were read at a time. Only its changes
+// count, not the clock of its holder.
+func (s sighting) alive(looked time.Time) bool {
+	return s.holder != "" && looked.Sub(s.at) < leaseDuration
+}
 
 func newDivision(lease Lease, kube kubernetes.Interface, registry prometheus.Registerer, log *slog.Logger) *division {
 	d := &division{
@@ -297,7 +302,7 @@ func (d *division) Whose(cluster string) (holder, commit string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.seen[d.name(shardName(shards.Of(cluster, d.lease.Shards)))]
-	if !s.alive(time.Now()) {
+	if !s.alive(d.looked) {
 		return "", ""
 	}
 	return s.holder, d.seen[d.name(daemonName(s.holder))].told
@@ -372,7 +377,7 @@ func (d *division) look(ctx context.Context) error {
 		}
 		next[l.Name] = s
 	}
-	d.seen = next
+	d.seen, d.looked = next, now
 	unheld := 0
 	for shard := range d.lease.Shards {
 		if !next[d.name(shardName(shard))].alive(now) {
@@ -389,7 +394,7 @@ func (d *division) daemons() []string {
 	defer d.mu.Unlock()
 	var list []string
 	for name, s := range d.seen {
-		if s.alive(time.Now()) && name == d.name(daemonName(s.holder)) {
+		if s.alive(d.looked) && name == d.name(daemonName(s.holder)) {
 			list = append(list, s.holder)
 		}
 	}

@@ -47,6 +47,7 @@ type tenant struct {
 	*division
 	name  string
 	away  atomic.Bool
+	blind atomic.Bool // may list no leases
 	end   context.CancelFunc
 	ended chan error
 	// given are the shards that were taken, and not given up.
@@ -96,6 +97,9 @@ func (f *divided) start(name string, into int) *tenant {
 	client.AddReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		if m.away.Load() {
 			return true, nil, errors.New("connection refused")
+		}
+		if m.blind.Load() && a.Matches("list", "leases") {
+			return true, nil, errors.New("leases is forbidden")
 		}
 		o, err := f.api.Invokes(a, nil)
 		return true, o, err
@@ -464,6 +468,26 @@ func TestDaemonsKnowOfEachOther(t *testing.T) {
 		if holder, _ := last.Whose(clusterIn(0)); holder != "" {
 			t.Errorf("after the end shard 0 is %s's", holder)
 		}
+	})
+}
+
+// One that cannot see the leases does not take those of the others for theirs no more.
+func TestADaemonThatSeesNoLeasesTellsOfNoneThatIsGone(t *testing.T) {
+	inDivision(t, func(f *divided) {
+		blind := f.all[0]
+		time.Sleep(2 * leaseRetry) // it has seen all of them
+		blind.blind.Store(true)
+		time.Sleep(3 * leaseDuration)
+		for shard, name := range shards.Assign([]string{"quorate-a", "quorate-b", "quorate-c"}, parts) {
+			if holder, _ := blind.Whose(clusterIn(shard)); holder != name {
+				t.Errorf("it says that shard %d is %q's, and it is %s's", shard, holder, name)
+			}
+		}
+		gone := f.all[1]
+		gone.end()
+		gone.ended <- <-gone.ended
+		blind.blind.Store(false)
+		f.await("its shards by the others", time.Minute, settled(f.all[0], f.all[2]))
 	})
 }
 
