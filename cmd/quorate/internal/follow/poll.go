@@ -226,6 +226,9 @@ func (p *Poller) poll(ctx context.Context, target Target) error {
 		if p.inForce.Load() && (found == nil || found.snapshot.Commit != p.commit()) {
 			p.inForce.Store(false) // it was accepted by another process a moment ago
 		}
+		if found == nil {
+			found = p.accepted // the ConfigMap was deleted: what is in force is stored again
+		}
 		p.accepted, p.loaded = found, true
 	}
 	given := p.approved

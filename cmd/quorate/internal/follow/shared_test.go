@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 )
@@ -75,6 +76,42 @@ func TestAFollowerTakesOver(t *testing.T) {
 	f.reset(first)
 	g.pollOnce([]string{"shop/orders 3.6.17"}, 0, 0, 1)
 	g.wantHeld(heldHistory, first)
+}
+
+// What it has in force is what the next commit is measured against, also where the ConfigMap was deleted.
+func TestAFollowerTakesOverWhatWasDeleted(t *testing.T) {
+	f, leads := follow(t), false
+	g := f.second(&leads)
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	first := f.Head()
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.17"))
+	second := f.Head()
+	f.pollOnce([]string{"shop/orders 3.6.17"}, 0, 0, 0)
+	g.pollOnce([]string{"shop/orders 3.6.17"}, 0, 0, 0)
+	remove := func() {
+		cm := f.stored()
+		if err := f.kube.CoreV1().ConfigMaps(cm.Namespace).Delete(t.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove()
+	f.reset(first)
+	g.pollOnce([]string{"shop/orders 3.6.17"}, 0, 0, 0)
+	leads = true
+	g.pollOnce([]string{"shop/orders 3.6.17"}, 0, 0, 1)
+	g.wantHeld(heldHistory, first)
+	f.reset(second)
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.18"))
+	g.pollOnce([]string{"shop/orders 3.6.18"}, 0, 0, 0)
+	// It is stored again, also without a newer one.
+	leads = false
+	g.pollOnce([]string{"shop/orders 3.6.18"}, 0, 0, 0)
+	remove()
+	leads = true
+	g.pollOnce([]string{"shop/orders 3.6.18"}, 0, 0, 0)
+	if is := f.stored().Data[keyCommit]; is != f.Head() {
+		t.Errorf("the ConfigMap has %s", is)
+	}
 }
 
 // A process that was paused between its look at the repository and the write does not undo
