@@ -36,6 +36,12 @@ type Snapshot struct {
 	Skipped []string
 }
 
+// WithoutFiles is what it says of the commit alone; its Tree is empty.
+func (s Snapshot) WithoutFiles() Snapshot {
+	s.Tree, s.Files, s.Skipped = "", nil, nil
+	return s
+}
+
 // File is one file and all of its content.
 type File struct {
 	// Path is separated by slashes. It is relative to the root of the

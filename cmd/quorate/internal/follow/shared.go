@@ -36,6 +36,7 @@ func (p *Poller) followStored(ctx context.Context, target Target) error {
 		if s, err = p.fetchStored(ctx, s.Commit); err != nil {
 			return err
 		}
+		s.Signer, s.Tag = found.snapshot.Signer, found.snapshot.Tag
 	}
 	p.accepted = found
 	again, set := p.parse(s, Approval{})

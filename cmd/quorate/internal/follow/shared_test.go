@@ -139,11 +139,9 @@ func TestAPausedProcessUndoesNoCommit(t *testing.T) {
 	g.pollOnce([]string{"shop/orders 3.6.18"}, 0, 0, 0)
 }
 
-// Files that are too large to be stored are read from the repository, if they are still there.
-func TestAFollowerReadsLargeFilesFromTheRepository(t *testing.T) {
-	f, leads := follow(t), false
-	g := f.second(&leads)
-	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+// commitLarge commits files that are too large to be stored.
+func (f *followed) commitLarge() {
+	f.Helper()
 	for i := range 10 {
 		var noise strings.Builder
 		for range 16 << 10 {
@@ -151,9 +149,17 @@ func TestAFollowerReadsLargeFilesFromTheRepository(t *testing.T) {
 		}
 		f.Commit(fmt.Sprintf("clusters/noise-%d.yaml", i), noise.String())
 	}
+}
+
+// Files that are too large to be stored are read from the repository, if they are still there.
+func TestAFollowerReadsLargeFilesFromTheRepository(t *testing.T) {
+	f, leads := follow(t), false
+	g := f.second(&leads)
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.commitLarge()
 	f.p.Once(t.Context(), f.r)
-	if _, there := f.stored().BinaryData[keySnapshot]; there {
-		t.Fatal("the files are stored")
+	if stored, err := f.p.store.load(t.Context()); err != nil || len(stored.snapshot.Files) > 0 || stored.snapshot.Author == "" {
+		t.Fatalf("stored is %+v, %v", stored.snapshot, err)
 	}
 	f.log.Reset()
 	g.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
@@ -166,4 +172,29 @@ func TestAFollowerReadsLargeFilesFromTheRepository(t *testing.T) {
 	}
 	f.p.Once(t.Context(), f.r)
 	g.pollOnce([]string{"shop/orders 3.6.18"}, 0, 0, 0)
+}
+
+// So are those of a commit that a tag names: it is applied once, like any other.
+func TestAFollowerReadsLargeFilesOfATagOnce(t *testing.T) {
+	f, leads := follow(t), false
+	g := f.second(&leads)
+	f.semver, g.semver = "1.x", "1.x"
+	f.restart()
+	g.restart()
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.commitLarge()
+	f.Git("tag", "v1.0.0")
+	f.p.Once(t.Context(), f.r)
+	g.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.17"))
+	f.Git("tag", "v1.0.1") // not accepted yet
+	g.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	if strings.Contains(f.log.String(), "commit followed") {
+		t.Errorf("it is applied again:\n%s", f.log)
+	}
+	// Which tag it was accepted by is stored with it: another one at the same commit is judged after a restart, too.
+	stored, err := f.p.store.load(t.Context())
+	if err != nil || stored.snapshot.Tag != f.p.tag() || g.p.tag() != f.p.tag() || f.p.tag().Name != "v1.0.0" {
+		t.Errorf("the tag is %+v, stored is %+v (%v), and followed %+v", f.p.tag(), stored, err, g.p.tag())
+	}
 }

@@ -162,6 +162,10 @@ func (k store) save(ctx context.Context, next accepted, before string) (whole bo
 		packed, err := zip(part.value, room)
 		if errors.Is(err, errNoRoom) {
 			whole = false
+			if packed, err = zip(next.snapshot.WithoutFiles(), math.MaxInt); err != nil {
+				return false, err
+			}
+			cm.BinaryData[keySnapshot] = packed
 			break
 		}
 		if err != nil {
