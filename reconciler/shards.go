@@ -201,8 +201,10 @@ func (r *Reconciler) own() (list []schema.Status, others []other, whole bool) {
 	return list, others, whole
 }
 
-// elsewhere returns what others tell of their objects; whole is false where one is not told of.
+// elsewhere returns what others tell of their objects; whole is false where one is still to be told of. What its
+// process cannot write, and what another quorate owns, never is.
 func (r *Reconciler) elsewhere(others []other) (list []schema.Status, whole bool) {
+	read := r.mirror.Read()
 	whole = true
 	for _, o := range others {
 		holder, commit := r.Options.Shards.Whose(o.cluster)
@@ -210,7 +212,7 @@ func (r *Reconciler) elsewhere(others []other) (list []schema.Status, whole bool
 		switch {
 		case holder == "":
 			s.Status.Conditions = schema.ConditionsOf(schema.PhaseUnknown, "NoDaemon", noDaemon(s, written))
-		case !told:
+		case !told && (commit == "" || !read):
 			whole = false
 		}
 		s.Observed = commit

@@ -272,3 +272,40 @@ func TestStatusesOfOtherProcessesAreShown(t *testing.T) {
 		<-ended
 	})
 }
+
+// Of an object whose status another process cannot write, as where its namespace is missing, nothing is told, and that
+// keeps nothing else from being told of: once the others are read, and that process has told of all others.
+func TestAnObjectThatIsNeverToldOfHidesNoOther(t *testing.T) {
+	inFleet(t, []string{"baskets"}, func(f *fleet) {
+		p := newPart("shop/baskets")
+		p.holder, p.commit = "quorate-b", "0a1b2c3"
+		f.Reconfigure(func(o *reconciler.Options) { o.Shards = p })
+		f.R.SetDesired([]desired.Cluster{f.Wish, reconciler.WishOf("baskets")})
+		if _, err := f.R.PassOver(f.Context(), "shop/orders"); err != nil {
+			t.Fatal(err)
+		}
+		want := func(want bool, when string) {
+			t.Helper()
+			if _, whole := f.R.Statuses(); whole != want {
+				t.Errorf("%s, all is told: %t", when, whole)
+			}
+		}
+		want(false, "before the statuses of others are read")
+		ctx, cancel := context.WithCancel(f.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if err := f.R.Mirror(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		time.Sleep(time.Second)
+		want(true, "when the other one has told of all that it can")
+		p.commit = ""
+		want(false, "while the other one has not")
+		cancel()
+		<-ended
+		p.commit = "0a1b2c3"
+		want(false, "when the statuses of others are read no more")
+	})
+}

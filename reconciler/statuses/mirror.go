@@ -28,6 +28,8 @@ type Mirror struct {
 
 	mu    sync.Mutex
 	known map[string]told
+	// read reports whether all that was written when Run began is known.
+	read bool
 }
 
 // told is a status, and when it was written.
@@ -40,12 +42,13 @@ type told struct {
 func (m *Mirror) Run(ctx context.Context) error {
 	m.begin(map[string]told{})
 	defer m.begin(nil)
+	var synced []toolscache.InformerSynced
 	selected := func(o *metav1.ListOptions) {
 		o.LabelSelector = naming.LabelStatus + "," + naming.LabelStatusBy + "=" + m.By
 	}
 	for namespace := range m.Namespaces.All() {
 		f := informers.NewSharedInformerFactoryWithOptions(m.Kube, 0, informers.WithNamespace(namespace), informers.WithTweakListOptions(selected))
-		_, err := f.Core().V1().ConfigMaps().Informer().AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		handler, err := f.Core().V1().ConfigMaps().Informer().AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    m.put,
 			UpdateFunc: func(_, o any) { m.put(o) },
 			DeleteFunc: m.remove,
@@ -55,6 +58,12 @@ func (m *Mirror) Run(ctx context.Context) error {
 		}
 		f.Start(ctx.Done())
 		defer f.Shutdown()
+		synced = append(synced, handler.HasSynced)
+	}
+	if toolscache.WaitForCacheSync(ctx.Done(), synced...) {
+		m.mu.Lock()
+		m.read = true
+		m.mu.Unlock()
 	}
 	<-ctx.Done()
 	return nil
@@ -63,7 +72,14 @@ func (m *Mirror) Run(ctx context.Context) error {
 func (m *Mirror) begin(known map[string]told) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.known = known
+	m.known, m.read = known, false
+}
+
+// Read reports whether what Get does not know is not written.
+func (m *Mirror) Read() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.read
 }
 
 // put notes what a ConfigMap says. Of one that cannot be read nothing is known.

@@ -64,7 +64,7 @@ type Source interface {
 	// Shards is another number after each shard that this process has taken: another one has
 	// written about its clusters.
 	Shards() uint64
-	// Written is told when all that Statuses has returned last is written.
+	// Written is told when all that Statuses has returned last is written, but for what has no namespace.
 	Written()
 }
 
@@ -387,8 +387,10 @@ func (w *Writer) put(ctx context.Context, key string, s schema.Status, now time.
 		moved, err = w.write(ctx, key, s, now)
 	}
 	switch {
-	case moved, apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return false, nil // the namespace may still come
+	case moved:
+		return false, nil
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return true, nil // the namespace may still come, and until then there is nobody to tell
 	case err != nil:
 		// It may be written all the same: until it was read again it shows nothing.
 		if e := w.there[key]; e != nil {

@@ -17,6 +17,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -469,6 +470,26 @@ func TestWhatWasNotWrittenIsPending(t *testing.T) {
 				t.Errorf("later: orders %v, sessions %v", b.written("orders"), b.written("sessions"))
 			}
 		})
+	}
+}
+
+// What has no namespace to be written in keeps nothing else from being told of. It is written once that is there.
+func TestWhatHasNoNamespaceIsWrittenLater(t *testing.T) {
+	b, missing := newBoard(t), true
+	b.api.PrependReactor("create", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if cm, ok := a.(clienttesting.CreateAction).GetObject().(*corev1.ConfigMap); ok && missing && cm.Labels[naming.LabelStatusOf] == "orders" {
+			return true, nil, apierrors.NewNotFound(corev1.Resource("namespaces"), "shop")
+		}
+		return false, nil, nil
+	})
+	b.show(idle("orders"), idle("sessions"))
+	if err := b.w.Round(t.Context(), b); err != nil || b.told != 1 || b.written("orders") != nil || b.written("sessions") == nil {
+		t.Errorf("at first: %v; told of %d times, orders %v, sessions %v", err, b.told, b.written("orders"), b.written("sessions"))
+	}
+	missing = false
+	b.now = b.now.Add(statuses.CheckEvery)
+	if err := b.w.Round(t.Context(), b); err != nil || b.told != 2 || b.written("orders") == nil {
+		t.Errorf("later: %v; told of %d times, orders %v", err, b.told, b.written("orders"))
 	}
 }
 
