@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/mail"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -233,6 +235,11 @@ func (p *Publisher) findHead(ctx context.Context, now time.Time) error {
 		return err
 	}
 	head := refs[p.ref.String()].commit
+	if head.IsZero() {
+		if err := p.checkName(ctx, session); err != nil {
+			return err
+		}
+	}
 	if p.tip == nil || p.tip.commit != head {
 		p.tip = &tip{}
 		if !head.IsZero() {
@@ -242,6 +249,27 @@ func (p *Publisher) findHead(ctx context.Context, now time.Time) error {
 		}
 	}
 	p.seen = now
+	return nil
+}
+
+// checkName refuses a branch that cannot be made for its name. A server says of that only that the branch could not be
+// moved, as where another writer was faster.
+func (p *Publisher) checkName(ctx context.Context, s session) error {
+	first, _, _ := strings.Cut(p.config.Branch, "/")
+	refs, err := s.refs(ctx, heads+first)
+	if err != nil {
+		return err
+	}
+	ours := p.ref.String() + "/"
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
+		if other := name + "/"; other != ours && (strings.HasPrefix(ours, other) || strings.HasPrefix(other, ours)) {
+			return &failure{
+				why:   fmt.Sprintf("there is %s, and Git keeps no branch below another one", oneLine(name)),
+				next:  "name another branch, or delete that one if it is not needed",
+				kinds: []error{ErrRejected},
+			}
+		}
+	}
 	return nil
 }
 

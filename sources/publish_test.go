@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -374,6 +375,30 @@ func TestHistoryIsCompactedAfterARefusal(t *testing.T) {
 		if n := u.published(); n != want {
 			t.Errorf("%d after it there are %s commits, want %s", i, n, want)
 		}
+	}
+}
+
+// Git keeps no branch below another one: that is told, and nobody is taken for another writer.
+func TestABranchBelowAnotherOneIsNamed(t *testing.T) {
+	for name, url := range map[string]func(u *upstream) string{
+		"http": func(u *upstream) string { return serve(t, u).repo() },
+		"file": func(u *upstream) string { return u.bare },
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := written(t)
+			above := path.Dir(statusBranch)
+			u.git(u.bare, "update-ref", above, u.git(u.work, "rev-parse", "HEAD"))
+			p := newPublisher(t, sources.PublishConfig{URL: url(u)})
+			notPublished(t, p, sources.ErrRejected, above, "name another branch")
+			u.git(u.bare, "pack-refs", "--all")
+			notPublished(t, p, sources.ErrRejected, above, "name another branch")
+			u.git(u.bare, "update-ref", "-d", above)
+			publish(t, p, "one")
+			u.git(u.bare, "update-ref", "-d", statusBranch)
+			u.git(u.bare, "update-ref", statusBranch+"/of/another", u.git(u.work, "rev-parse", "HEAD"))
+			p = newPublisher(t, sources.PublishConfig{URL: url(u)})
+			notPublished(t, p, sources.ErrRejected, statusBranch+"/of/another", "name another branch")
+		})
 	}
 }
 
