@@ -78,13 +78,10 @@ func (r *Repository) judge(ctx context.Context, s session, head named, trust Tru
 // others, and unsigned commits would come in below a good signature. It returns the head
 // where it had to be read.
 func (r *Repository) examine(ctx context.Context, s session, head plumbing.Hash, applied string, signers keys) (*object.Commit, error) {
-	if applied == head.String() {
+	if applied == head.String() || signers.isEmpty() && (applied == "" || r.ref.isFixed()) {
 		return nil, nil
 	}
 	if applied == "" {
-		if signers.isEmpty() {
-			return nil, nil
-		}
 		alone, err := s.objects(ctx, head)
 		if err != nil {
 			return nil, err

@@ -145,6 +145,12 @@ func TestHistoryThatCannotBeReadHolds(t *testing.T) {
 	u.push("last")
 	repo := open(t, sources.Config{URL: serve(t, u).repo(), Limits: sources.Limits{Objects: 20}})
 	after(t, repo, sources.Trust{Applied: first}, sources.ErrRewritten, "is more than is read", "approve ")
+	// A commit that is named itself is followed whatever its history is, and so none is read.
+	head := u.git(u.work, "rev-parse", "HEAD")
+	repo = refer(t, at(serve(t, u).repo()), sources.Config{Commit: head, Limits: sources.Limits{Objects: 20}})
+	if got := after(t, repo, sources.Trust{Applied: first}, nil); got.Commit != head {
+		t.Errorf("got %s, want %s", got.Commit, head)
+	}
 }
 
 // Clocks decide nothing: commits from the past and the future are followed.
