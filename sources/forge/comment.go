@@ -16,6 +16,15 @@ import (
 // where it is not. The text begins with the marker. What others wrote is left
 // alone, whatever marker it bears.
 func (c *Client) Comment(ctx context.Context, pull int, marker, text string) error {
+	return c.comment(ctx, pull, marker, text, true)
+}
+
+// Amend is Comment where there is such a comment, and does nothing where there is none.
+func (c *Client) Amend(ctx context.Context, pull int, marker, text string) error {
+	return c.comment(ctx, pull, marker, text, false)
+}
+
+func (c *Client) comment(ctx context.Context, pull int, marker, text string, create bool) error {
 	c.mu.Lock()
 	last, known := c.comments[pull]
 	c.mu.Unlock()
@@ -34,6 +43,8 @@ func (c *Client) Comment(ctx context.Context, pull int, marker, text string) err
 		return err
 	case mine.id != 0 && sameText(mine.text, text):
 		c.remember(pull, written{mine.id, text})
+		return nil
+	case mine.id == 0 && !create:
 		return nil
 	}
 	return c.write(ctx, pull, mine.id, text)

@@ -269,14 +269,14 @@ func TestOneCommentIsKeptUpToDate(t *testing.T) {
 			theirs := fmt.Sprintf(c.theirs, body(marked))
 			s := serve(t, map[string][]answer{
 				"GET " + c.user:        ok(`{"id":12}`),
-				"GET " + c.list:        {list(theirs), list(theirs, fmt.Sprintf(c.ours, body("<!-- quorate -->\r\nthe plan\r\n")))},
+				"GET " + c.list:        {list(theirs), list(theirs), list(theirs, fmt.Sprintf(c.ours, body("<!-- quorate -->\r\nthe plan\r\n")))},
 				"POST " + c.list:       created(`{"id":2}`),
 				c.method + " " + c.one: ok(`{"id":2}`),
 			})
 			client := s.client(kind)
-			comment := func(client *Client, text string) []string {
+			asked := func(err error) []string {
 				t.Helper()
-				if err := client.Comment(t.Context(), 7, "<!-- quorate -->", text); err != nil {
+				if err != nil {
 					t.Fatal(err)
 				}
 				var short []string
@@ -287,6 +287,14 @@ func TestOneCommentIsKeptUpToDate(t *testing.T) {
 				}
 				return short
 			}
+			comment := func(client *Client, text string) []string {
+				t.Helper()
+				return asked(client.Comment(t.Context(), 7, "<!-- quorate -->", text))
+			}
+			amend := func(client *Client, text string) []string {
+				t.Helper()
+				return asked(client.Amend(t.Context(), 7, "<!-- quorate -->", text))
+			}
 			wrote := func(got []string, want ...string) {
 				t.Helper()
 				if !slices.Equal(got, want) {
@@ -294,11 +302,13 @@ func TestOneCommentIsKeptUpToDate(t *testing.T) {
 				}
 			}
 			text := func(s string) string { return s + ` {"body":` + body(marked) + `}` }
+			wrote(amend(client, marked), "GET "+c.user, "GET "+c.list) // there is none yet
 			wrote(comment(client, marked), "GET "+c.user, "GET "+c.list, text("POST "+c.list))
 			wrote(comment(client, marked))
 			wrote(comment(client, marked+" B"), c.method+" "+c.one+` {"body":`+body(marked+" B")+`}`)
 			// A process that has just started finds it, and leaves it where it is the same.
 			wrote(comment(s.client(kind), marked), "GET "+c.user, "GET "+c.list)
+			wrote(amend(s.client(kind), marked+" B"), "GET "+c.user, "GET "+c.list, c.method+" "+c.one+` {"body":`+body(marked+" B")+`}`)
 			// It was deleted: it is created again.
 			s.mu.Lock()
 			s.answers[c.method+" "+c.one] = nil

@@ -85,7 +85,9 @@ func (p *Pulls) setPlan(plan PullPlan) {
 // PullHost is a forge with pull requests.
 type PullHost interface {
 	OpenPulls(ctx context.Context, base string) ([]forge.Pull, error)
+	// Comment keeps one comment with a marker, and Amend does so where there is one already.
 	Comment(ctx context.Context, pull int, marker, text string) error
+	Amend(ctx context.Context, pull int, marker, text string) error
 }
 
 // planned is when a head was planned, and against which commit.
@@ -294,13 +296,15 @@ func (p *Pulls) propose(ctx context.Context, live Live, pull forge.Pull, applied
 	}
 	now := planned{head: pull.Head, applied: applied, at: p.now(), relevant: report != nil}
 	p.setPlan(PullPlan{pull.Number, pull.Head, now.at, report})
-	if report == nil && p.known[pull.Number].relevant {
-		report = preview.NewReport(schema.Set{}) // it has reverted everything
+	write, before := p.host.Comment, p.known[pull.Number]
+	if report == nil && (before.relevant || before.at.IsZero()) {
+		// It has reverted everything, perhaps since an earlier process commented on it.
+		write, report = p.host.Amend, preview.NewReport(schema.Set{})
 	}
 	if report != nil {
 		ctx, cancel := context.WithTimeout(ctx, p.timeout)
 		defer cancel()
-		if err := p.host.Comment(ctx, pull.Number, "<!-- "+p.marker+" ", p.comment(report)); err != nil {
+		if err := write(ctx, pull.Number, "<!-- "+p.marker+" ", p.comment(report)); err != nil {
 			return err
 		}
 	}

@@ -52,6 +52,8 @@ type proposing struct {
 	// members are asked by plans of pull requests, and planner is where that is another one.
 	members *noted
 	planner preview.Planner
+	// restart has another process plan the pull requests.
+	restart func()
 }
 
 // noted notes the clusters whose members are asked.
@@ -81,6 +83,13 @@ func (f *proposing) Comment(_ context.Context, pull int, marker, text string) er
 	return nil
 }
 
+func (f *proposing) Amend(ctx context.Context, pull int, marker, text string) error {
+	if !strings.HasPrefix(f.comments[pull], marker) {
+		return nil
+	}
+	return f.Comment(ctx, pull, marker, text)
+}
+
 func propose(t *testing.T, files map[string]string) *proposing {
 	t.Helper()
 	f := &proposing{Repository: cmdtest.NewRepository(t), log: &bytes.Buffer{}, live: fake.NewClientset(), comments: map[int]string{}, members: &noted{Client: etcd.New()}}
@@ -99,9 +108,12 @@ func propose(t *testing.T, files map[string]string) *proposing {
 	}
 	f.p = follow.New(follow.Config{Repository: repository, Kube: fake.NewClientset(), Namespace: "quorate-system"}, log, prometheus.NewRegistry())
 	f.p.Once(t.Context(), f.r)
-	f.pulls = NewPulls(PullsConfig{
-		Host: f, Repository: repository, Branch: "main", Options: preview.Options{Render: options.Render, BackupURL: options.BackupURL},
-	}, f.p.State, log)
+	f.restart = func() {
+		f.pulls = NewPulls(PullsConfig{
+			Host: f, Repository: repository, Branch: "main", Options: preview.Options{Render: options.Render, BackupURL: options.BackupURL},
+		}, f.p.State, log)
+	}
+	f.restart()
 	return f
 }
 
@@ -274,6 +286,26 @@ func TestCommentIsKeptUpToDate(t *testing.T) {
 	if strings.Contains(f.comments[7], "shop/orders") {
 		t.Errorf("it names another cluster:\n%s", f.comments[7])
 	}
+}
+
+// A comment of an earlier process is kept up to date as well, also where the pull request has taken everything back while
+// none was there. What never had a comment has none.
+func TestCommentOfAnEarlierProcessIsKeptUpToDate(t *testing.T) {
+	f := propose(t, map[string]string{"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.12"), "README.md": "1"})
+	f.pull(7, "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.pull(8, "README.md", "2")
+	f.round()
+	f.wantWritten(1)
+	f.restart()
+	f.pull(7, "README.md", "3")
+	f.round()
+	f.wantComment(7, "There is nothing to do")
+	f.wantWritten(1)
+	if text, there := f.comments[8]; there {
+		t.Errorf("a comment was written:\n%s", text)
+	}
+	f.round()
+	f.wantWritten(0)
 }
 
 // A pull request in which a file grows too large does not seem to remove what it declared.
