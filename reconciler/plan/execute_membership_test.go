@@ -30,7 +30,7 @@ func (e *engine) executeMembership(w *world, a action.Action, f fate) bool {
 		w.dropLearner(a, f)
 	case action.BeginLeave:
 		if i := ordinal8(a.Member); !r.joining.there && !r.leaving.there && r.members[i] == idOf(a.ID) {
-			r.leaving = fakeLeaving{there: true, i: i, id: idOf(a.ID), replace: a.Replace, serving: a.Serving, since: w.clock}
+			r.leaving = fakeLeaving{there: true, i: i, id: idOf(a.ID), replace: a.Replace, serving: a.Serving, asked: a.Asked, since: w.clock}
 		}
 	case action.CancelLeave:
 		if i := w.seated(a.ID); w.leader >= 0 && i >= 0 {

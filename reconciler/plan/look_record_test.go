@@ -56,7 +56,7 @@ func (w *world) lookAtChanges(r *state.Record) {
 		r.Joining = &state.Joining{Member: podNames[j.i], ID: memberIDs[j.id], Since: noonPlus(j.since), Promoting: j.promoting, Replace: j.replace}
 	}
 	if l := &w.record.leaving; l.there {
-		r.Leaving = &state.Leaving{Member: podNames[l.i], ID: memberIDs[l.id], Why: "it is to leave", Since: noonPlus(l.since), Replace: l.replace, Serving: l.serving}
+		r.Leaving = &state.Leaving{Member: podNames[l.i], ID: memberIDs[l.id], Why: "it is to leave", Since: noonPlus(l.since), Replace: l.replace, Serving: l.serving, Asked: l.asked}
 	}
 	if n := w.record.downgrade; n > 0 {
 		r.Downgrade = &state.Downgrade{Minor: lineText[n], Since: noonPlus(w.record.downgradeSince)}

@@ -67,6 +67,9 @@ func leave(s *situation.Situation, l state.Leaving) verdict.Verdict {
 	if by := s.Observed.Serving(l.ID); by != "" && forLost {
 		return verdict.Do(action.CancelLeave{Member: l.Member, ID: l.ID}, "it was taken for lost, but "+by)
 	}
+	if lost := losses(s); l.Asked && len(lost) > 0 && !lost[0].Asked {
+		return verdict.Do(action.CancelLeave{Member: l.Member, ID: l.ID}, describeLosses(lost).Text+", and that comes first").About(describeLosses(lost))
+	}
 	if problem := s.Unremovable(r, l.Member); problem != "" {
 		if lost := losses(s); !l.Replace && len(lost) > 0 && !situation.ContainsLoss(lost, l.Member) {
 			return verdict.Do(action.CancelLeave{Member: l.Member, ID: l.ID}, describeLosses(lost).Text+", and that comes first").About(describeLosses(lost))

@@ -159,7 +159,7 @@ func (p *printer) change(r *state.Record) {
 		p.setting("joining", strings.Join(words, " "))
 	}
 	if l := r.Leaving; l != nil {
-		p.setting("leaving", strings.Join([]string{l.Member, l.ID, p.age(l.Since), iff(l.Replace, "replace"), iff(l.Serving, "serving")}, " "))
+		p.setting("leaving", strings.Join([]string{l.Member, l.ID, p.age(l.Since), iff(l.Replace, "replace"), iff(l.Serving, "serving"), iff(l.Asked, "asked")}, " "))
 	}
 	if f := r.FailedJoin; f != nil {
 		p.setting("failed", fmt.Sprintf("%s %d %s", f.Member, f.Times, p.age(f.At)))

@@ -64,7 +64,7 @@ func repair(s *situation.Situation) verdict.Verdict {
 	if p := s.Observed.Pod(l.Member); p != nil && s.HealthyNow(*p) {
 		first = "no two members share a name"
 	}
-	return verdict.Do(action.BeginLeave{Member: l.Member, ID: id, Why: l.Why, Replace: true, Serving: l.Serving},
+	return verdict.Do(action.BeginLeave{Member: l.Member, ID: id, Why: l.Why, Replace: true, Serving: l.Serving, Asked: l.Asked},
 		l.Why+"; it is removed first, because "+first+", and then joins as a new member").Measured("%s", l.Detail)
 }
 

@@ -184,7 +184,7 @@ func (a archive) observeChange(t *testing.T, s row, r *state.Record) {
 		}
 	}
 	if w := strings.Fields(s["leaving"]); len(w) > 2 {
-		r.Leaving = &state.Leaving{Member: w[0], ID: w[1], Since: ago(t, w[2]), Why: "it is to leave", Replace: has(w, "replace"), Serving: has(w, "serving")}
+		r.Leaving = &state.Leaving{Member: w[0], ID: w[1], Since: ago(t, w[2]), Why: "it is to leave", Replace: has(w, "replace"), Serving: has(w, "serving"), Asked: has(w, "asked")}
 	}
 	if w := strings.Fields(s["failed"]); len(w) == 3 {
 		r.FailedJoin = &state.FailedJoin{Member: w[0], Times: number[int](t, row{"": w[1]}, "", 0), At: ago(t, w[2])}

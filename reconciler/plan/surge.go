@@ -26,7 +26,7 @@ func surges(s *situation.Situation) verdict.Verdict {
 			return v
 		}
 	}
-	leave := verdict.Do(action.BeginLeave{Member: first, ID: s.Observed.Record.Members[first], Why: why, Replace: true, Serving: true},
+	leave := verdict.Do(action.BeginLeave{Member: first, ID: s.Observed.Record.Members[first], Why: why, Replace: true, Serving: true, Asked: true},
 		why+"; "+second+" serves by now, and with two voters both are needed, so it leaves at once, and joins again")
 	return stopping(onCompared(s, leave), first)
 }

@@ -210,6 +210,21 @@ func TestMisplacedMembersAreReplaced(t *testing.T) {
 	})
 }
 
+// 79: a member that goes only because Git asks for another one stays where one is lost meanwhile,
+// which no quorum could replace without it.
+func TestOneThatIsLostComesBeforeAnotherVolume(t *testing.T) {
+	asked := with(leaving(2, true), serving, leads(0), func(s *situation.Situation) { s.Observed.Record.Leaving.Asked = true })
+	lost := damaged(1, state.DamageEmpty, time.Hour)
+	checkRule(t, membership, []ruleCase{
+		{name: "it goes", change: asked, want: "remove orders-2"},
+		{name: "it stays for one that is lost", change: with(asked, lost), want: "keep orders-2 after all: orders-1 has lost its data: its volume is empty, and that comes first"},
+		{name: "for one that holds other data", change: with(asked, compared(1, 2, 1), alarmed(state.Alarm{Kind: state.Corrupt, MemberID: state.UnknownMember})), want: "keep orders-2 after all: orders-1 holds other data"},
+		{name: "and to be replaced for that, where it is the one", change: with(asked, compared(1, 1, 2)), want: "keep orders-2 after all: orders-2 holds other data"},
+		{name: "not for one that is only down", change: with(asked, down(1)), want: "Unhealthy: orders-2 will be removed"},
+		{name: "nor for the next one that moves", change: with(stored, wantsClass(schema.ClassChangeReplace), asked, func(s *situation.Situation) { s.Observed.Set.ClaimClass = "slow" }), want: "remove orders-2"},
+	})
+}
+
 // I9: no backup of data that is not to be trusted, where there is another.
 func TestBackupAvoidsTheMemberThatIsWrong(t *testing.T) {
 	s := healthy(3)

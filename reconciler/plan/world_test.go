@@ -266,9 +266,9 @@ type fakeJoining struct {
 
 // fakeLeaving is the intent to remove one.
 type fakeLeaving struct {
-	there, replace, serving bool
-	i, id                   int8
-	since                   int32
+	there, replace, serving, asked bool
+	i, id                          int8
+	since                          int32
 }
 
 // fakeFailed is a join that failed.

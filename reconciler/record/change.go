@@ -89,7 +89,7 @@ func (r *Record) BeginLeave(a action.BeginLeave, now time.Time) bool {
 	case r.Joining != nil, r.Members[a.Member] != a.ID:
 		return false
 	}
-	r.Leaving = &Leaving{Member: a.Member, ID: a.ID, Why: a.Why, Replace: a.Replace, Serving: a.Serving, Since: now.UTC()}
+	r.Leaving = &Leaving{Member: a.Member, ID: a.ID, Why: a.Why, Replace: a.Replace, Serving: a.Serving, Asked: a.Asked, Since: now.UTC()}
 	return true
 }
 

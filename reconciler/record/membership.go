@@ -61,6 +61,9 @@ type Leaving struct {
 	// Serving says that it served when that was decided: that it answers is no reason to
 	// keep it.
 	Serving bool `json:"serving,omitempty"`
+	// Asked says that nothing is wrong with it, and Git asks for another one. An older quorate
+	// does not note it.
+	Asked bool `json:"asked,omitempty"`
 	// Since is when it was decided.
 	Since time.Time `json:"since"`
 }
@@ -85,7 +88,7 @@ func (r Membership) addTo(p *state.Record) {
 		p.Joining = &state.Joining{Member: j.Member, ID: j.ID, Since: j.Since, Promoting: j.Promoting, Replace: j.Replace}
 	}
 	if l := r.Leaving; l != nil {
-		p.Leaving = &state.Leaving{Member: l.Member, ID: l.ID, Why: l.Why, Replace: l.Replace, Serving: l.Serving, Since: l.Since}
+		p.Leaving = &state.Leaving{Member: l.Member, ID: l.ID, Why: l.Why, Replace: l.Replace, Serving: l.Serving, Asked: l.Asked, Since: l.Since}
 	}
 	if f := r.FailedJoin; f != nil {
 		p.FailedJoin = &state.FailedJoin{Member: f.Member, At: f.At, Times: f.Times}

@@ -183,9 +183,10 @@ type Joining struct {
 type Leaving struct {
 	Member, ID, Why string
 	// Replace says that another one is to take its place, and Serving that it serves
-	// meanwhile: that it answers is no reason to keep it.
-	Replace, Serving bool
-	Since            time.Time
+	// meanwhile: that it answers is no reason to keep it. Asked says that nothing is wrong
+	// with it, and Git asks for another one.
+	Replace, Serving, Asked bool
+	Since                   time.Time
 }
 
 // FailedJoin is a learner that did not become a voter.

@@ -16,8 +16,9 @@ type BeginLeave struct {
 	// Why is a clause for the record.
 	Why string
 	// Replace says that another member takes its place and its name, and Serving that it
-	// serves until then: else it is kept where it comes back.
-	Replace, Serving bool
+	// serves until then: else it is kept where it comes back. Asked says that nothing is
+	// wrong with it.
+	Replace, Serving, Asked bool
 }
 
 func (BeginLeave) isAction() {}
@@ -33,7 +34,7 @@ func (BeginLeave) Disruptive() bool { return false }
 
 // After implements Action.
 func (a BeginLeave) After(s *situation.Situation) {
-	s.Observed.Record.Leaving = &state.Leaving{Member: a.Member, ID: a.ID, Why: a.Why, Replace: a.Replace, Serving: a.Serving, Since: s.Now}
+	s.Observed.Record.Leaving = &state.Leaving{Member: a.Member, ID: a.ID, Why: a.Why, Replace: a.Replace, Serving: a.Serving, Asked: a.Asked, Since: s.Now}
 }
 
 // Undo implements Action.
