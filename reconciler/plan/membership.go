@@ -93,7 +93,7 @@ func leave(s *situation.Situation, l state.Leaving) verdict.Verdict {
 	if problem := s.CatchUpProblem(before, r, l.Member); !problem.None() {
 		return verdict.ConfirmIn(state.Between, problem.Text).About(problem)
 	}
-	if problem := hashProblem(s); !problem.None() && !l.Replace {
+	if problem := hashProblem(s); !problem.None() && (!l.Replace || l.Asked) {
 		return verdict.Unhealthy(fmt.Sprintf("%s will be removed (%s), but %s, and it is not known yet which is right", l.Member, l.Why, problem.Text),
 			"find out whose data is wrong: `etcdctl endpoint hashkv --cluster` shows what each has; nothing is removed until then").About(problem)
 	}
@@ -103,10 +103,17 @@ func leave(s *situation.Situation, l state.Leaving) verdict.Verdict {
 			l.Member+" is about to leave, and moving the leader first avoids an election")
 	}
 	remove := verdict.Do(action.RemoveMember{Member: l.Member, ID: l.ID}, l.Why)
-	if l.Replace {
+	if l.Replace && (!l.Asked || comparedThen(s, l)) {
 		return remove
 	}
 	return stopping(onCompared(s, remove), l.Member)
+}
+
+// comparedThen reports whether the comparison counts that was made when it was decided that a
+// member with which nothing is wrong leaves: one of the last hour, unless etcd has found since
+// that data differs.
+func comparedThen(s *situation.Situation, l state.Leaving) bool {
+	return s.Now.Sub(l.Since) < time.Hour && !s.Observed.Round().Alarmed(state.Corrupt)
 }
 
 // listed wants a fresh member list of this very cluster.

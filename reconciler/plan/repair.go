@@ -64,8 +64,12 @@ func repair(s *situation.Situation) verdict.Verdict {
 	if p := s.Observed.Pod(l.Member); p != nil && s.HealthyNow(*p) {
 		first = "no two members share a name"
 	}
-	return verdict.Do(action.BeginLeave{Member: l.Member, ID: id, Why: l.Why, Replace: true, Serving: l.Serving, Asked: l.Asked},
+	leave := verdict.Do(action.BeginLeave{Member: l.Member, ID: id, Why: l.Why, Replace: true, Serving: l.Serving, Asked: l.Asked},
 		l.Why+"; it is removed first, because "+first+", and then joins as a new member").Measured("%s", l.Detail)
+	if l.Asked {
+		return stopping(onCompared(s, leave), l.Member)
+	}
+	return leave
 }
 
 // foreignVolumes is foreignVolume for each pod.
@@ -199,7 +203,7 @@ func losses(s *situation.Situation) []situation.Loss {
 func nextMisplaced(s *situation.Situation) string {
 	members := slices.DeleteFunc(s.Misplaced(), func(name string) bool { return !s.WantsMember(name) })
 	r := s.Observed.Round()
-	if len(members) == 0 || r == nil || !s.Replaceable() || s.Rolling() || !s.HealthProblem(r).None() || !s.PodProblem().None() {
+	if len(members) == 0 || r == nil || !s.Replaceable() || s.Rolling() || !s.HealthProblem(r).None() || !s.PodProblem().None() || !hashProblem(s).None() {
 		return ""
 	}
 	if !objects.Fight(s).Silent() || !fleet(s).Silent() || !s.WindowOpen() || !volumes.Stay(s, members[0]).Silent() {

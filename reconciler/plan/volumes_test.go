@@ -225,6 +225,38 @@ func TestOneThatIsLostComesBeforeAnotherVolume(t *testing.T) {
 	})
 }
 
+// I15: of a member with which nothing is wrong, the copy that goes is the right one.
+func TestWhoIsAskedToLeaveLeavesWhenItsDataWasCompared(t *testing.T) {
+	reshaped := with(stored, wantsClass(schema.ClassChangeReplace), func(s *situation.Situation) { s.Observed.Set.ClaimClass = "slow" })
+	backed := func(s *situation.Situation) {
+		s.Observed.Record.Backup = &state.Backup{ClusterID: "c1", For: "repair orders-2", Time: noon}
+	}
+	asked := func(ago time.Duration) mutation {
+		return with(serving, func(s *situation.Situation) {
+			s.Observed.Record.Leaving.Asked, s.Observed.Record.Leaving.Since = true, noon.Add(-ago)
+		})
+	}
+	uncompared := looks(func(r *state.Round) { r.Deep = false })
+	corrupt := alarmed(state.Alarm{Kind: state.Corrupt, MemberID: state.UnknownMember})
+	const asks = "Confirm: the members' data has not been compared yet"
+	checkRule(t, repair, []ruleCase{
+		{name: "another volume waits for a comparison", change: with(reshaped, backed, uncompared), want: asks},
+		{name: "data that differs is for health to tell", change: with(reshaped, backed, compared(1, 2, 3))},
+	})
+	highest := with(leaving(2, true), leads(0))
+	first := second(leads(1), leaving(0, true))
+	checkRule(t, membership, []ruleCase{
+		{name: "it was compared when that was decided", change: with(highest, asked(time.Minute), uncompared), want: "remove orders-2"},
+		{name: "which was long ago", change: with(highest, asked(time.Hour), uncompared), want: asks},
+		{name: "which etcd contradicts", change: with(highest, asked(time.Minute), uncompared, corrupt), want: asks},
+		{name: "what differs stays", change: with(highest, asked(time.Minute), compared(1, 2, 3)), want: "Unhealthy: orders-2 will be removed (Git wants fewer), but orders-1 and orders-0 hold different data, and it is not known yet which is right"},
+		{name: "one with which something is wrong goes", change: with(highest, serving, uncompared, corrupt), want: "remove orders-2"},
+		{name: "552: the only one goes for the second one", size: 2, change: with(first, asked(time.Minute), uncompared), want: "remove orders-0"},
+		{name: "552: not where the two differ", size: 2, change: with(first, asked(time.Minute), compared(1, 2)), want: "Unhealthy: orders-0 will be removed (Git wants fewer), but orders-0 and orders-1 hold different data"},
+		{name: "552: nor where etcd says so", size: 2, change: with(first, asked(time.Minute), uncompared, corrupt), want: asks},
+	})
+}
+
 // I9: no backup of data that is not to be trusted, where there is another.
 func TestBackupAvoidsTheMemberThatIsWrong(t *testing.T) {
 	s := healthy(3)
