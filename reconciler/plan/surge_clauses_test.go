@@ -120,7 +120,8 @@ func TestTheFirstMemberStaysAfterAll(t *testing.T) {
 	asIs := left(func(*state.Leaving) {})
 	checkSurge(t, asIs, []surgeCase{
 		{"nothing asks for it any more", 2, surging, true},
-		{"not while something does", 2, newRelease(), false},
+		{"not while something does", 2, newRelease(rolled(newVersion, 1)), false},
+		{"as Git wants neither", 2, newRelease(), true},
 		{"not where Git wants more", 2, wanting(3), false},
 		{"not among three", 3, wanting(1), false},
 	})

@@ -159,6 +159,9 @@ func TestTheFirstMemberLeavesForTheSecond(t *testing.T) {
 		}), want: "remove orders-0"},
 		{name: "554: a commit that is taken back keeps it", size: 2, change: with(leaving0, back), want: "keep orders-0 after all"},
 		{name: "554: with the field, too", size: 2, change: with(leaving0, back, func(s *situation.Situation) { s.Desired.Spec.Upgrade.MaxSurge = 0 }), want: "keep orders-0 after all"},
+		{name: "554: so does one that goes back to another release of the old minor, which the second one would end", size: 2, change: with(leaving0, leads(1), func(s *situation.Situation) {
+			s.Desired.Template, s.Desired.Spec.Version = "c", "3.5.34"
+		}), want: "keep orders-0 after all"},
 		{name: "554: not one of more members", size: 3, change: with(leaving0, back, wanting(3)), want: "move the leader"},
 		{name: "554: nor one that is lost", size: 2, change: with(leaving0, back, func(s *situation.Situation) { s.Observed.Record.Leaving.Serving = false }), want: "it was taken for lost"},
 		{name: "554: nor one that Git does not want", size: 2, change: with(leaving0, back, func(s *situation.Situation) {

@@ -65,8 +65,7 @@ func Due(d state.Desired, stop state.Waypoint, o state.Observed) bool {
 	case Goes(d, o) == "" || InPlace(d, stop, o) != "":
 		return false
 	case r.Members[second] != "":
-		p := o.Pod(second)
-		return p == nil || !outdated(d, o, *p)
+		return !unwanted(d, o, second)
 	case r.Joining != nil && r.Joining.Member == second:
 		return true
 	}
@@ -128,6 +127,12 @@ func outdated(d state.Desired, o state.Observed, p state.Pod) bool {
 	return p.Template != d.Template || p.Stale && halfway
 }
 
+// unwanted reports whether a member is as Git does not want it, or no more.
+func unwanted(d state.Desired, o state.Observed, member string) bool {
+	p := o.Pod(member)
+	return p != nil && outdated(d, o, *p)
+}
+
 // misplaced reports whether Git asks for a volume of another class than the member has.
 func misplaced(d state.Desired, o state.Observed, member string) bool {
 	wanted, v := state.StorageClass(d.Spec.Storage), o.Volume(member)
@@ -168,10 +173,11 @@ func changesMode(d state.Desired, o state.Observed) bool {
 }
 
 // Cancelled reports whether member 0 is to stay although it was to leave for a member that takes
-// its place: the commit was taken back, or its node takes pods again.
+// its place: the commit was taken back, its node takes pods again, or Git wants no member as the
+// other one is, which would leave the cluster with another minor than the one it is to go to.
 func Cancelled(d state.Desired, o state.Observed, l state.Leaving) bool {
 	return d.Spec.Replicas == 1 && len(o.Record.Members) == Members && l.Replace && l.Serving &&
-		l.Member == naming.Member(d.Name, 0) && Goes(d, o) == ""
+		l.Member == naming.Member(d.Name, 0) && (Goes(d, o) == "" || unwanted(d, o, naming.Member(d.Name, 1)))
 }
 
 // Serves is the only member to which clients are led, as a pod's name, while another one comes
