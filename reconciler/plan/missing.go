@@ -70,11 +70,11 @@ func createAsWanted(s *situation.Situation, name string) verdict.Verdict {
 		return verdict.Pass()
 	}
 	if !s.Started() {
-		return verdict.Do(action.NewStartRoll(s), fmt.Sprintf("%s cannot be created as it was, and Git asks for something else; the partition is above every pod, so none restarts yet", name))
+		return verdict.Do(action.NewStartRoll(s), fmt.Sprintf("%s does not run as it was, and Git asks for something else; the partition is above every pod, so none restarts yet", name))
 	}
 	if set.Partition > ordinal {
 		return verdict.Do(action.ResizeSet{SetUID: set.UID, From: set.Replicas, To: set.Replicas, Partition: ordinal},
-			fmt.Sprintf("the pod of %s does not exist, so it is created as Git asks for, and no other one restarts", name))
+			fmt.Sprintf("%s does not run, so its pod is created as Git asks for, and no other one restarts", name))
 	}
 	return verdict.Pass()
 }

@@ -250,6 +250,11 @@ func replaceMember(s *situation.Situation, member string) verdict.Verdict {
 	if v := alignPartition(s, naming.Ordinal(member)); !v.Silent() {
 		return v
 	}
+	if s.FailedJoins(member) > 0 { // it may be what Git has said since that lets it start
+		if v := createAsWanted(s, member); !v.Silent() {
+			return v
+		}
+	}
 	return rejoin(s, member, "it takes the place of the member that was removed", true)
 }
 

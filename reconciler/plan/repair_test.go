@@ -211,6 +211,30 @@ func TestRepairReplaces(t *testing.T) {
 	})
 }
 
+// 89: a commit reaches the pod of the next member where that cannot start as it was, and no other.
+func TestACommitReachesTheNextMember(t *testing.T) {
+	tried := with(gone(2), leads(0), pending(2), func(s *situation.Situation) {
+		r := s.Observed.Record
+		s.Observed.Volumes, r.Retired, r.Replacing = nil, nil, "orders-2"
+		r.FailedJoin = &state.FailedJoin{Member: "orders-2", At: noon.Add(-time.Minute), Times: 1}
+	})
+	mended := with(tried, commit(oldVersion))
+	const pauses = "Stopped: orders-2 could not join, 1 time in a row"
+	checkRule(t, repair, []ruleCase{
+		{name: "what Git says of it is tried again later", change: tried, want: pauses},
+		{name: "what else it says is given to the StatefulSet", change: mended, want: "start the roll on 3.5.35: orders-2 does not run as it was, and Git asks for something else"},
+		{name: "and then to its pod", change: with(mended, begun), want: "set the StatefulSet's partition to 2: orders-2 does not run, so its pod is created as Git asks for"},
+		{name: "one that has not failed comes as the others are", change: with(mended, func(s *situation.Situation) { s.Observed.Record.FailedJoin = nil }), want: "write down that orders-2 joins"},
+		{name: "I14: not another release", change: with(tried, commit(newVersion)), want: pauses},
+		{name: "I2: not past a member that would restart", change: with(gone(0), leads(2), pending(0), commit(oldVersion), func(s *situation.Situation) {
+			r := s.Observed.Record
+			s.Observed.Volumes, r.Retired, r.Replacing = nil, nil, "orders-0"
+			r.FailedJoin = &state.FailedJoin{Member: "orders-0", At: noon.Add(-time.Minute), Times: 1}
+		}), want: "Stopped: orders-0 could not join"},
+		{name: "I1: nor while another one is down", change: with(mended, down(1)), want: "Stopped: orders-2 could not join"},
+	})
+}
+
 // pending is a pod that does not get ready.
 func pending(ordinal int32) mutation {
 	return func(s *situation.Situation) { podAt(s, ordinal).Ready = false }
