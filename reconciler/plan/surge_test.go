@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/surge"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -167,6 +168,23 @@ func TestTheFirstMemberLeavesForTheSecond(t *testing.T) {
 		{name: "554: nor one that Git does not want", size: 2, change: with(leaving0, back, func(s *situation.Situation) {
 			s.Observed.Record.Leaving.Member, s.Observed.Record.Leaving.ID = "orders-1", "m1"
 		}), want: "remove orders-1"},
+	})
+}
+
+// 277: the first member stays while the claim of the second one is being deleted, which would have
+// the only copy of the data go with a pod; the second one leaves instead, and it begins again.
+func TestTheFirstMemberStaysWhileTheClaimOfTheSecondGoes(t *testing.T) {
+	going := claimed(deletedClaim, "orders-1")
+	leaves := func(s *situation.Situation) {
+		s.Observed.Record.Leaving = &state.Leaving{Member: "orders-0", ID: "m0", Why: "surge", Replace: true, Serving: true, Asked: true, Since: noon.Add(-time.Minute)}
+	}
+	all := func(s *situation.Situation) verdict.Verdict { return first(table(), s) }
+	skips := func(s *situation.Situation) { s.Desired.Spec.Upgrade.Backup = schema.BackupSkip }
+	checkRule(t, all, []ruleCase{
+		{name: "it stays", size: 2, change: second(going, leaves, skips, leads(1)), want: "keep orders-0 after all"},
+		{name: "the second one leaves", size: 2, change: second(going, skips), want: "write down that orders-1 leaves: Git wants 1 member"},
+		{name: "also where a node is drained", size: 2, change: with(surging, drains, going, skips), want: "write down that orders-1 leaves: Git wants 1 member"},
+		{name: "not where that of the first one goes, too", size: 2, change: second(claimed(deletedClaim, "orders-0", "orders-1"), skips), want: "Unhealthy: volume claim data-orders-0 is being deleted"},
 	})
 }
 

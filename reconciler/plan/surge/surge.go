@@ -13,7 +13,8 @@
 //	0         goes, see Goes   –                        member 1 joins, as Git wants it
 //	0 1       goes             is as Git wants it       member 0 leaves, and its volume with it;
 //	                                                    a drain of its node may take its pod
-//	0 1       goes             is as nobody wants it    member 1 leaves; it begins again
+//	0 1       goes             is as nobody wants it,   member 1 leaves; it begins again
+//	                           or its claim goes
 //	1         –                any                      member 0 joins again, as Git wants it
 //	0 1       stays            any                      member 1 leaves
 //
@@ -127,10 +128,11 @@ func outdated(d state.Desired, o state.Observed, p state.Pod) bool {
 	return p.Template != d.Template || p.Stale && halfway
 }
 
-// unwanted reports whether a member is as Git does not want it, or no more.
+// unwanted reports whether a member is as Git does not want it, or no more, or its data goes with
+// its pod.
 func unwanted(d state.Desired, o state.Observed, member string) bool {
-	p := o.Pod(member)
-	return p != nil && outdated(d, o, *p)
+	p, v := o.Pod(member), o.Volume(member)
+	return p != nil && (outdated(d, o, *p) || p.Unclaimed || v != nil && v.Terminating)
 }
 
 // misplaced reports whether Git asks for a volume of another class than the member has.

@@ -21,11 +21,11 @@ func Claims(s *situation.Situation) verdict.Verdict {
 		return verdict.Pass()
 	}
 	leaves := ""
-	switch wantsAll := s.Desired.Spec.State != schema.StateHibernated && !s.Rolling(); {
-	case wantsAll && s.TooMany():
+	switch awake := s.Desired.Spec.State != schema.StateHibernated; {
+	case awake && s.TooMany() && s.MendedByRoll() == nil: // it leaves before any other one restarts
 		names := s.ByOrdinal()
 		leaves = names[len(names)-1]
-	case wantsAll && !s.Complete():
+	case awake && !s.Rolling() && !s.Complete():
 		return verdict.Pass()
 	}
 	return Stay(s, leaves)
