@@ -210,7 +210,7 @@ func tlsChange(c change) {
 	case was == is:
 	case was == TLSSecrets && plain:
 		c.fail("spec.tls.secrets", "is left out together with mode Secrets: keep it until the change is over, because members show these certificates until then")
-	case (was == TLSDisabled || is == TLSDisabled) && c.after.AuthEnabled():
+	case (was == TLSDisabled || is == TLSDisabled) && (c.after.AuthEnabled() || c.before.AuthEnabled() && !c.after.AuthDisabled()):
 		c.fail("spec.tls.mode", "changes from %s to %s with auth.enabled: quorate would be locked out on the way: write auth.enabled: false in this change, and true again in one after it", was, is)
 	case was == TLSDisabled || is == TLSDisabled:
 		c.warn(IDModeChange, "spec.tls.mode", "changes from %s to %s: members restart twice, one at a time; between the two they speak plain text and TLS, and clients have %s to move (tls.overlap)", was, is, c.after.TLS.OverlapTime())

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -29,6 +30,9 @@ type Issuers struct {
 	// Clients how those of applications are.
 	Other   Status
 	Clients Clients
+	// NoRoot is why the other program's certificate for quorate is none of user root, where members
+	// show quorate's.
+	NoRoot string
 	// Left are the Secrets with certificates and keys that quorate has made.
 	Left []string
 }
@@ -96,8 +100,14 @@ func (i *Issuers) checkOther(c schema.EtcdCluster, clusterDomain string, secrets
 	}
 	named := NamedBy(c)
 	i.Other = Check(named, clusterDomain, secrets, now)
-	if name, err := CommonName(secrets[named.Spec.TLS.Secrets.Client]); err == nil && c.Spec.AuthEnabled() && name != clientCommonName {
-		i.Other.problem(named.Spec.TLS.Secrets.Client, "has the common name %q: with authentication on quorate needs %s", name, clientCommonName)
+	secret := named.Spec.TLS.Secrets.Client
+	name, err := CommonName(secrets[secret])
+	if err != nil || name == clientCommonName {
+		return
+	}
+	i.NoRoot = fmt.Sprintf("the certificate in the Secret %s has the common name %q", secret, name)
+	if c.Spec.AuthEnabled() {
+		i.Other.problem(secret, "has the common name %q: with authentication on quorate needs %s", name, clientCommonName)
 	}
 }
 

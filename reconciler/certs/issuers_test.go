@@ -95,6 +95,24 @@ func TestWhatTrustsBothIssuersIsKnown(t *testing.T) {
 	}
 }
 
+// 594: that the other program's certificate for quorate names somebody else counts where authentication
+// is on in etcd, whatever the file says of it, so it is told apart.
+func TestTheOtherIssuersUserIsKnown(t *testing.T) {
+	now := time.Now()
+	c, secrets := twoIssuers(t, now)
+	if found := CheckIssuers(ManagedBy(c), "cluster.local", secrets, now); found.NoRoot != "" {
+		t.Errorf("it is root's: %q", found.NoRoot)
+	}
+	secrets["their-client"] = secrets["their-server"]
+	found := CheckIssuers(ManagedBy(c), "cluster.local", secrets, now)
+	if !strings.Contains(found.NoRoot, `in the Secret their-client has the common name "orders-server"`) || len(found.Other.Problems) > 0 {
+		t.Errorf("%q, %q", found.NoRoot, found.Other.Problems)
+	}
+	if found := CheckIssuers(NamedBy(c), "cluster.local", secrets, now); found.NoRoot != "" {
+		t.Errorf("members show it already: %q", found.NoRoot)
+	}
+}
+
 // 594, 595: what the issuer that Git asks for lacks is known before anything is trusted.
 func TestTheOtherIssuerIsChecked(t *testing.T) {
 	now := time.Now()

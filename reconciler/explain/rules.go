@@ -164,8 +164,8 @@ func rules() []Entry {
 		},
 		{
 			Name:  "noauth",
-			Means: "A rollout between 3.4 and 3.5, or a new member on a release with a known fault, is due, and authentication is on in etcd, or it is unknown whether it is.",
-			Why:   "Members of 3.4 read a password that a member of 3.5 has written as an empty one, and a new member of such a release may hold different data than the rest. etcd supports neither.",
+			Means: "A rollout between 3.4 and 3.5, a new member on a release with a known fault, a change between plain text and TLS, or one to another program's certificates with a client certificate that does not name root, is due, and authentication is on in etcd, or it is unknown whether it is.",
+			Why:   "Members of 3.4 read a password that a member of 3.5 has written as an empty one, and a new member of such a release may hold different data than the rest. etcd supports neither. The other two would lock quorate out.",
 			Do: []string{
 				"Commit spec.auth.enabled: false, in the same change if you like: authentication is switched off first, and users and roles are kept. Commit true again afterwards. Meanwhile every client with a client certificate may read and write everything.",
 				"Where it was switched on by hand, etcdctl auth disable does the same.",

@@ -73,6 +73,11 @@ func (m Modes) Certify(c desired.Cluster) desired.Cluster {
 	return c
 }
 
+// Change reports whether members do not speak alone, or not by the certificates, what Git wants.
+func (m Modes) Change() bool {
+	return m.Is.Own != "" && (m.Is.Also != "" || m.Is.Own != m.Git.Mode && !state.SameIssuer(m.Is.Own, m.Git.Mode))
+}
+
 // Secured reports whether a pod is asked by TLS: always, unless the template has plain text, and then
 // where the pod has certificates that the cluster still has.
 func (m Modes) Secured(p *corev1.Pod, certified schema.EtcdCluster) bool {

@@ -68,10 +68,10 @@ func (o *Observer) askAuth(ctx context.Context, g gathered) (*state.Auth, error)
 }
 
 // asksClosely reports whether a rollout, or a new member, may be due that etcd does not support
-// with authentication on: then an answer of a minute ago is none.
+// with authentication on, or another mode of TLS: then an answer of a minute ago is none.
 func asksClosely(g gathered) bool {
 	to, err := release.Parse(g.cluster.Spec.Version)
-	if err != nil {
+	if err != nil || g.modes.Change() {
 		return true
 	}
 	var versions []string

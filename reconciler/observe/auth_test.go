@@ -146,6 +146,35 @@ func TestAuthIsAskedWhereItDecides540(t *testing.T) {
 	}, clustertest.SetVersion("3.4.45"))
 }
 
+// 585: so it is where members are to speak plain text, in which quorate has no name.
+func TestAuthIsAskedBeforePlainText(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Etcd.Users = state.Auth{Enabled: true}
+		w.Wish.Spec.TLS.Mode, w.Wish.Digest = schema.TLSDisabled, ""
+		if auth := w.Look().Observed.Auth; auth == nil || !auth.Enabled {
+			t.Errorf("from TLS to plain text: %+v", auth)
+		}
+		for range 5 {
+			w.MustPass()
+		}
+		if v := w.Look(); v.Observed.Transport.Also != "" {
+			t.Errorf("members listen to %+v", v.Observed.Transport)
+		}
+	})
+}
+
+// 594: and where another program issues the certificate by which quorate comes in.
+func TestAuthIsAskedBeforeAnotherIssuer(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Etcd.Users = state.Auth{Enabled: true}
+		w.Wish.Spec.TLS.Mode, w.Wish.Digest = schema.TLSSecrets, ""
+		w.Wish.Spec.TLS.Secrets = schema.TLSSecretNames{Server: "their-server", Peer: "their-peer", Client: "their-client"}
+		if auth := w.Look().Observed.Auth; auth == nil || !auth.Enabled {
+			t.Errorf("from quorate's certificates to another program's: %+v", auth)
+		}
+	})
+}
+
 // 549: without TLS quorate comes in with a password. It keeps it before etcd is asked to take it, and
 // alone after, so that it is let in whatever becomes of the Secret.
 func TestRootComesInByAPassword(t *testing.T) {

@@ -21,7 +21,7 @@ func (v *View) describeIssuers(g gathered) {
 	}
 	c := v.Certified()
 	i := &state.Issuers{
-		Both: found.Both, Told: found.Told, Left: found.Left, NamedAt: namedAt(c, g),
+		Both: found.Both, Told: found.Told, Left: found.Left, NoRoot: found.NoRoot, NamedAt: namedAt(c, g),
 		Problems: found.Other.Problems, Missing: found.Other.Missing, MissingSANs: found.Other.MissingSANs, Due: found.Other.Due,
 	}
 	if i.Alone = found.Managed; v.modes.Git.Mode == schema.TLSSecrets {

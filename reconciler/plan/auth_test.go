@@ -58,6 +58,11 @@ func on34(to string) mutation {
 	return with(runs("3.4.45"), commit(to))
 }
 
+// namesOther has the other program's certificate for quorate name somebody else.
+func namesOther(i *state.Issuers) {
+	i.NoRoot = `the certificate in the Secret their-client has the common name "ops"`
+}
+
 func TestNoAuth(t *testing.T) {
 	unknown := func(s *situation.Situation) { s.Observed.Auth = &state.Auth{Problem: "orders-0: status: refused"} }
 	nobody := func(s *situation.Situation) { s.Observed.Auth = nil }
@@ -101,6 +106,15 @@ func TestNoAuth(t *testing.T) {
 		{name: "546: before one has left", change: with(runs("3.5.5"), larger, leaving(1, true), authOn)},
 		{name: "546: in the place of a lost one", change: with(runs("3.5.5"), replaced, authOn), want: "etcd 3.5.5 may diverge"},
 		{name: "546: in the place of a lost one, also before a rollout", change: with(runs("3.5.5"), commit("3.5.35"), replaced, authOn), want: "etcd 3.5.5 may diverge"},
+		{name: "585: to plain text with authentication on, of which Git says nothing", change: with(speaking(schema.TLSManaged, ""), wantsMode(schema.TLSDisabled), authOn), want: "Refused: authentication is on, and a client of plain text is known by a password and one of TLS by its certificate, so that quorate would be locked out on the way; commit spec.auth.enabled: false, which leaves users and roles, and true again after the change of spec.tls.mode"},
+		{name: "585: in the midst of it", change: with(speaking(schema.TLSManaged, schema.TLSDisabled), wantsMode(schema.TLSDisabled), authOn), want: "Refused: authentication is on, and a client of plain text"},
+		{name: "585: where it is not known", change: with(speaking(schema.TLSManaged, ""), wantsMode(schema.TLSDisabled), unknown), want: "Unhealthy: whether authentication is on is not known, and with it on a client of plain text"},
+		{name: "585: it is off", change: with(speaking(schema.TLSManaged, ""), wantsMode(schema.TLSDisabled))},
+		{name: "585: once Git switches it off", change: with(speaking(schema.TLSManaged, ""), wantsMode(schema.TLSDisabled), authOn, says(wanted(false))), want: "disable authentication: Git switches it off, and before the change of spec.tls.mode it must be off"},
+		{name: "594: to another issuer's certificate for somebody else", change: with(handsOver(ownLeaves, schema.TLSSecrets, namesOther), authOn), want: `Refused: authentication is on, and quorate would be locked out: the certificate in the Secret their-client has the common name "ops"; commit spec.auth.enabled: false`},
+		{name: "594: it is off", change: handsOver(ownLeaves, schema.TLSSecrets, namesOther)},
+		{name: "594: taken back", change: with(handsOver(ownLeaves, schema.TLSManaged, namesOther), authOn)},
+		{name: "594: to one for user root", change: with(handsOver(ownLeaves, schema.TLSSecrets), authOn)},
 		{name: "546: once Git switches it off", change: with(runs("3.5.5"), replaced, authOn, says(wanted(false))), want: "disable authentication: Git switches it off, and before the new member has joined"},
 	})
 }

@@ -31,6 +31,9 @@ type Issuers struct {
 	// certificates of what Certificates has of the other one.
 	Problems, Missing, MissingSANs, Due []string
 	Clients                             []ClientCertificate
+	// NoRoot is why quorate would not come in as user root by the certificate that the other program
+	// has issued for it; "" where it would, or where members show that program's certificates already.
+	NoRoot string
 	// NamedAt is when the other program's Secrets were changed last.
 	NamedAt time.Time
 	// Left are the Secrets with certificates and keys that quorate has made, where another

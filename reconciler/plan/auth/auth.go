@@ -10,15 +10,17 @@ import (
 	"github.com/quorate/quorate/reconciler/grants"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/transport"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
 )
 
-// Off waits with what etcd does not support while authentication is on, until it is off: a
-// rollout from 3.4 to 3.5, and a new member on some releases. It stands above all that does
-// such a thing, and asks the cluster: that Git does not say it is on is no proof.
+// Off waits with what etcd does not support while authentication is on, or what would lock quorate
+// out, until it is off: a rollout from 3.4 to 3.5, a new member on some releases, a change between
+// plain text and TLS, and one to certificates that do not name quorate root. It stands above all that
+// does such a thing, and asks the cluster: that Git does not say it is on is no proof.
 func Off(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || s.Observed.Record.Hibernated {
 		return verdict.Pass()
@@ -48,11 +50,14 @@ func unknown(a *state.Auth, why string) verdict.Verdict {
 	return v
 }
 
-// unsupported tells what is due that etcd does not support with authentication on, and what to
-// wait for with switching it on again; "" for nothing.
+// unsupported tells what is due that etcd does not support with authentication on, or that would
+// lock quorate out, and what to wait for with switching it on again; "" for nothing.
 func unsupported(s *situation.Situation) (why, then string) {
 	if why = hop(s); why != "" {
 		return why, "the rollout"
+	}
+	if why = lockout(s); why != "" {
+		return why, "the change of spec.tls.mode"
 	}
 	r := s.Observed.Record
 	replaces := r.Joining == nil && r.Leaving == nil && (r.Replacing != "" || !s.Rolling() && s.MemberCount() < int(s.Desired.Spec.Replicas))
@@ -80,6 +85,18 @@ func hop(s *situation.Situation) string {
 		}
 	}
 	return ""
+}
+
+// lockout tells why quorate would not be let in on the way to the spec.tls.mode of Git.
+func lockout(s *situation.Situation) string {
+	if transport.Crosses(s.Git, s.Observed) {
+		return "a client of plain text is known by a password and one of TLS by its certificate, so that quorate would be locked out on the way"
+	}
+	i := s.Observed.Certificates.Issuers
+	if i == nil || i.NoRoot == "" || s.Git.Spec.TLS.Mode != schema.TLSSecrets {
+		return ""
+	}
+	return "quorate would be locked out: " + i.NoRoot
 }
 
 // versions are those of the members, in their order.
