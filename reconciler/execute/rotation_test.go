@@ -152,3 +152,37 @@ func TestAuthoritiesThatACacheLacksStay(t *testing.T) {
 		}
 	})
 }
+
+// 570: Secrets that were put back as they were before a change of the authorities are trusted by no member
+// that runs. Each loads its certificate at the next handshake, so one that restarted would be alone.
+func TestSecretsFromBeforeAChangeRestartNobody(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.R.Observer.Shake = obliging
+		var before []*corev1.Secret
+		for _, name := range []string{"orders-ca", "orders-peer-ca", "orders-server", "orders-client", "orders-peer"} {
+			before = append(before, secretIn(w, name))
+		}
+		w.Commit(rotates("2026-12"))
+		passUntil(w, decision.Plan.Idle)
+		mounted, pods := trusted(w), w.PodUIDs()
+		for _, s := range before {
+			now := secretIn(w, s.Name).DeepCopy()
+			now.Data = s.Data
+			w.Put(corev1.SchemeGroupVersion.WithResource("secrets"), now)
+		}
+		w.Settle()
+		for range 40 {
+			if _, err := w.Pass(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		if !slices.Equal(trusted(w), mounted) || w.PodUIDs() != pods {
+			t.Errorf("members mount %q, and not %q alone", trusted(w), mounted)
+		}
+		p, err := w.R.Plan(w.Context(), w.Wish)
+		if err != nil || p.Hold == nil || p.Hold.Rule != "trusted" || !strings.Contains(p.Hold.String(), "the certificate in orders-peer is signed by an authority that members which run do not trust") || !strings.Contains(p.Hold.Do, "put the Secrets of its certificates and authorities back") {
+			t.Errorf("%v, %v", p, err)
+		}
+	})
+}

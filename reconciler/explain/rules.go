@@ -148,11 +148,12 @@ func rules() []Entry {
 		},
 		{
 			Name:  "trusted",
-			Means: "With tls.mode: Secrets, members that run do not trust a certificate in one of the Secrets: its authority was changed, and members read which authorities they trust only when they start.",
+			Means: "Members that run do not trust a certificate in one of the Secrets: its authority was changed, with tls.mode: Secrets, or the Secrets were put back from before a change of the authorities, with tls.mode: Managed. Members read which authorities they trust only when they start.",
 			Why:   "Members take up a new certificate within about two minutes, and those that do not trust it refuse its connections.",
 			Do: []string{
 				"Put the former certificate back into the Secret.",
 				"Then put both authorities into ca.crt, wait until quorate has restarted the members, and only then issue certificates from the new one: docs/certificates.md.",
+				"With tls.mode: Managed put all Secrets of certificates and authorities back as they were; once no member serves any more, quorate restarts all of them with what the Secrets say.",
 				"If the members have lost each other already, and their pods mount no NAME-trust-… Secret, delete all their pods at once: they start with what the Secrets have now.",
 			},
 		},

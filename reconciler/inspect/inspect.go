@@ -53,9 +53,9 @@ type Found struct {
 	// Domain is a change of the DNS domain that stands in certificates: to read one in every pass
 	// would cost more than all the rest of it.
 	Domain []certs.Change
-	// Wanted is the bundle that another issuer's Secrets have, "" where they say none. Kept are
-	// those that are kept, the oldest first, and Refused is what each of them does not trust, by
-	// its name.
+	// Wanted is the bundle that another issuer's Secrets have, "" where they say none. Kept are the
+	// bundles that are kept, the oldest first, and Refused is what each of them does not trust of
+	// the certificates, by its name.
 	Wanted  string
 	Kept    []*corev1.Secret
 	Refused map[string][]string
@@ -200,20 +200,20 @@ func (q Question) both(s certs.Status, made map[string]*corev1.Secret) bool {
 	return q.Modes.Both(s.Rotation, made, q.Cluster.EtcdCluster)
 }
 
-// bundles finds what members trust of certificates that another program issues.
+// bundles finds what members trust, and what of the certificates it does not.
 func (f *Found) bundles(c schema.EtcdCluster) {
 	f.Refused = map[string][]string{}
-	if !ByOthers(c) {
+	if !naming.UsesTLS(c) {
 		return
-	}
-	if wanted := certs.NamedTrust(c, f.secrets); wanted != nil {
-		f.Wanted = wanted.Name
 	}
 	for _, s := range f.made {
 		if certs.KeepsTrust(c, s) {
 			f.Kept = append(f.Kept, s)
 			f.Refused[s.Name] = certs.Refused(c, f.secrets, s)
 		}
+	}
+	if wanted := certs.NamedTrust(c, f.secrets); ByOthers(c) && wanted != nil {
+		f.Wanted = wanted.Name
 	}
 	slices.SortFunc(f.Kept, func(a, b *corev1.Secret) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))

@@ -57,6 +57,15 @@ func (v *View) describeTrust(g gathered) {
 	r.Mounted = allMounted(r.Set, g.pods)
 	slices.Sort(r.Mounted)
 	r.Shown = g.shown
+	if r.Over != "" || len(r.Next) > 0 {
+		return // what comes next of that is for the steps of a change
+	}
+	for _, name := range r.Mounted {
+		if len(v.found.Refused[name]) > 0 {
+			r.Strangers = append(r.Strangers, name)
+		}
+	}
+	v.Observed.Certificates.Trust.Refused = v.found.Refused[r.Set]
 }
 
 // allMounted are the Secrets with what members trust that the template mounts, which is given,

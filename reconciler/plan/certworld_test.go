@@ -251,6 +251,8 @@ func (w *certWorld) observed() (state.Desired, state.Observed) {
 	}
 	if len(r.Next) > 0 {
 		r.Shown = w.handshakes()
+	} else if r.Over == "" {
+		w.strangers(&o)
 	}
 	for i := range o.Rounds {
 		o.Rounds[i].At = w.now.Add(time.Duration(i-1) * time.Second)
@@ -267,6 +269,19 @@ func (w *certWorld) observed() (state.Desired, state.Observed) {
 	d.Trust = trust.Of(d.Spec.TLS, o, w.now).Trust
 	d.Template = "t-" + d.Trust
 	return d, o
+}
+
+// strangers are what is mounted, and does not trust what the Secrets hold.
+func (w *certWorld) strangers(o *state.Observed) {
+	r := o.Certificates.Rotation
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(r.Mounted), r.Set)))) {
+		if s := w.secrets[name]; s != nil && len(certs.Refused(w.c, w.secrets, s)) > 0 {
+			r.Strangers = append(r.Strangers, name)
+		}
+	}
+	if s := w.secrets[r.Set]; s != nil {
+		o.Certificates.Trust.Refused = certs.Refused(w.c, w.secrets, s)
+	}
 }
 
 // handshakes are what each member does on each port, asked with a certificate of each authority.
@@ -626,17 +641,7 @@ func TestExpiredAuthoritiesAreReplaced(t *testing.T) {
 	for range 80 {
 		w.doctor = nil
 		if w.judge() != "" {
-			w.doctor = func(o *state.Observed) {
-				for i := range o.Pods {
-					o.Pods[i].Ready, o.Pods[i].EtcdReady = false, false
-				}
-				for i := range o.Rounds {
-					o.Rounds[i].Problem = "no leader"
-					for m := range o.Rounds[i].Members {
-						o.Rounds[i].Members[m].Leader = ""
-					}
-				}
-			}
+			w.doctor = nobodyServes
 		}
 		w.happens(time.Minute)
 		w.client, w.neighbour = certClient{secret: w.secrets[application]}, certClient{secret: w.copied}
@@ -646,6 +651,55 @@ func TestExpiredAuthoritiesAreReplaced(t *testing.T) {
 	}
 	if broken := w.judge() + w.unsatisfied(); broken != "" {
 		t.Errorf("%s\n\t%s", broken, strings.Join(w.trace, "\n\t"))
+	}
+}
+
+// 570: Secrets were put back from before a change of the authorities. While members serve nothing is done;
+// when they have lost each other, all restart with what these Secrets say.
+func TestMembersThatLostEachOtherByOlderSecretsAreReunited(t *testing.T) {
+	w := newCertWorld(0, 1)
+	before := maps.Clone(w.secrets)
+	w.c.Spec.TLS.Rotate = "2026-12"
+	for n := 0; n < 400 && !w.pass(); n++ {
+		w.happens(time.Minute)
+	}
+	if broken := w.unsatisfied(); broken != "" {
+		t.Fatalf("%s\n\t%s", broken, strings.Join(w.trace, "\n\t"))
+	}
+	w.c.Spec.TLS.Rotate = ""
+	mounted := w.trust
+	w.write(slices.Collect(maps.Values(before))...)
+	for range 10 {
+		w.pass()
+		w.happens(time.Second)
+	}
+	if w.trust != mounted || w.partition != 3 {
+		t.Fatalf("while members serve:\n\t%s", strings.Join(w.trace, "\n\t"))
+	}
+	w.happens(3 * time.Minute)
+	for n := 0; n < 80 && !w.pass(); n++ {
+		w.doctor = nil
+		w.client, w.neighbour = certClient{secret: w.secrets[application]}, certClient{secret: w.copied}
+		if w.judge() != "" {
+			w.doctor = nobodyServes
+		}
+		w.happens(time.Minute)
+	}
+	if broken := w.judge() + w.unsatisfied(); broken != "" || w.trust == mounted {
+		t.Errorf("%s\n\t%s", broken, strings.Join(w.trace, "\n\t"))
+	}
+}
+
+// nobodyServes has quorate see no member that is ready, or has a leader.
+func nobodyServes(o *state.Observed) {
+	for i := range o.Pods {
+		o.Pods[i].Ready, o.Pods[i].EtcdReady = false, false
+	}
+	for i := range o.Rounds {
+		o.Rounds[i].Problem = "no leader"
+		for m := range o.Rounds[i].Members {
+			o.Rounds[i].Members[m].Leader = ""
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/bundles"
 	"github.com/quorate/quorate/reconciler/plan/certificates"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/trust"
@@ -292,5 +293,40 @@ func TestRevive(t *testing.T) {
 	checkRule(t, certificates.Rotate, []ruleCase{
 		{name: "572: at the end what has expired is deleted", change: with(over, serves), want: "delete the authorities from before"},
 		{name: "572: but not while members restart", change: with(back, serves)},
+	})
+}
+
+// 570: Secrets were put back from before a change of the authorities. While a member serves nothing is
+// restarted; when none does, all are, with what these Secrets say.
+func TestReunite(t *testing.T) {
+	down := func(s *situation.Situation) {
+		for i := range s.Observed.Pods {
+			s.Observed.Pods[i].Ready = false
+		}
+		s.Observed.Rounds = nil
+	}
+	strange := with(found(func(r *state.Rotation) {
+		r.Set, r.Mounted, r.Strangers = "orders-trust-1", []string{"orders-trust-1"}, []string{"orders-trust-1"}
+		r.Trusts["orders-trust-1"] = noon.Add(-time.Hour)
+	}), func(s *situation.Situation) {
+		s.Observed.Certificates.Trust.Refused = []string{"the certificate in orders-peer is signed by a stranger"}
+	})
+	made := with(found(func(r *state.Rotation) { r.Trusts[r.Old] = noon }), func(s *situation.Situation) { s.Desired.Template, s.Desired.Trust = "b", "orders-trust-old" })
+	started := with(strange, made, found(func(r *state.Rotation) { r.Set = r.Old }), func(s *situation.Situation) {
+		s.Observed.Set.Template, s.Observed.Certificates.Trust.Refused = "b", nil
+	})
+	checkRule(t, certificates.Issue, []ruleCase{
+		{name: "a member serves", change: strange},
+		{name: "none does: what members are to trust is made", change: with(strange, down), want: "publish orders-trust-old: what members mount in orders-trust-1 does not trust the certificates in their Secrets, and none of them serves"},
+		{name: "the StatefulSet gets it", change: with(strange, made, down), want: "start the roll"},
+		{name: "every pod may be replaced", change: with(started, down), want: "set the StatefulSet's partition to 0: what members mount in orders-trust-1 does not trust the certificates in their Secrets, and none of them serves; every member restarts with the authorities of these"},
+		{name: "one after the other", change: with(started, down, func(s *situation.Situation) { s.Observed.Set.Partition = 0 }), want: "restart orders-2"},
+		{name: "members serve again, and the rest is an ordinary roll", change: with(started, func(s *situation.Situation) { s.Observed.Set.Partition = 0 })},
+		{name: "all mount it", change: with(started, down, found(func(r *state.Rotation) { r.Strangers = nil }))},
+		{name: "asleep nobody is to restart", change: with(strange, down, func(s *situation.Situation) { s.Observed.Record.Hibernated = true })},
+	})
+	checkRule(t, bundles.Trusted, []ruleCase{
+		{name: "a member serves", change: strange, want: "Unhealthy: the certificate in orders-peer is signed by a stranger; put the Secrets of its certificates and authorities back as they were when the members started"},
+		{name: "members are to restart with what the Secrets say", change: started},
 	})
 }

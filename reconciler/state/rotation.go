@@ -30,6 +30,9 @@ type Rotation struct {
 	// certificate. Mounted are those of all pods and of the template.
 	Set     string
 	Mounted []string
+	// Strangers are those of Mounted that do not trust what the Secrets of members and of quorate
+	// hold: these were put back from before, or issued by another authority.
+	Strangers []string
 	// Shown is what the members did in handshakes; nil where none were tried.
 	Shown []Handshake
 }

@@ -22,6 +22,10 @@ func Trusted(s *situation.Situation) verdict.Verdict {
 	if len(t.Refused) == 0 {
 		return verdict.Pass()
 	}
+	if r := s.Observed.Certificates.Rotation; r != nil && len(r.Strangers) > 0 {
+		return verdict.Unhealthy(strings.Join(t.Refused, "; "),
+			"put the Secrets of its certificates and authorities back as they were when the members started; nothing is restarted meanwhile, since a member that restarts could not rejoin").Again(verdict.Later)
+	}
 	return verdict.Unhealthy(strings.Join(t.Refused, "; "),
 		"put back the certificate from before; then let ca.crt have the authorities from before and the new ones, and issue certificates by the new ones only when quorate has restarted the members with both").Again(verdict.Later)
 }

@@ -27,6 +27,8 @@ func Issue(s *situation.Situation) verdict.Verdict {
 		return verdict.Pass()
 	case c.Rotation != nil && c.Rotation.Over != "":
 		return revive(s)
+	case strangers(s) != "":
+		return reunite(s)
 	case lost(c.Issuers) != "":
 		return verdict.Do(action.PublishTrust{Secret: lost(c.Issuers), Bundle: state.BundleIssuers}, "members mount it, and none of them starts without it")
 	case len(c.Trust.Gone) > 0:

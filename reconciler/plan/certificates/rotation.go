@@ -162,7 +162,7 @@ func revive(s *situation.Situation) verdict.Verdict {
 	case trust.Publish:
 		return verdict.Do(action.PublishTrust{Secret: r.New, Bundle: state.BundleBoth}, r.Over+"; who reads what it trusts from now on trusts the next authorities")
 	case trust.Drop:
-		return restartAll(s, r)
+		return restartAll(s, r.Over, "the next authorities")
 	case trust.None, trust.TrustBoth, trust.Overlap, trust.Mark, trust.Settle, trust.Retire:
 	}
 	return verdict.Pass()
@@ -188,29 +188,49 @@ func serves(s *situation.Situation) string {
 // restartAll gives every member what it is to trust, one right after the other: each reads that when
 // it starts, and no quorum is there to keep. What the StatefulSet controller has not seen yet is
 // waited for below.
-func restartAll(s *situation.Situation, r *state.Rotation) verdict.Verdict {
+func restartAll(s *situation.Situation, why, with string) verdict.Verdict {
 	set := s.Observed.Set
 	if set == nil || !s.Formed() {
-		return verdict.Pass() // whatever starts has the next authorities
+		return verdict.Pass() // whatever starts has them
 	}
 	if v := volumes.Stay(s, ""); !set.Settled || !v.Silent() {
 		return v
 	}
 	switch {
 	case !s.Started():
-		return verdict.Do(action.NewStartRoll(s), r.Over+"; members read whom they trust when they start")
+		return verdict.Do(action.NewStartRoll(s), why+"; members read whom they trust when they start")
 	case set.Partition > 0:
-		return verdict.Do(action.ResizeSet{SetUID: set.UID, From: set.Replicas, To: set.Replicas, Partition: 0}, r.Over+"; every member restarts with the next authorities")
+		return verdict.Do(action.ResizeSet{SetUID: set.UID, From: set.Replicas, To: set.Replicas, Partition: 0}, why+"; every member restarts with "+with)
 	}
 	for _, p := range s.Outdated() {
 		if !p.Terminating {
 			return verdict.Do(action.RestartMember{
 				SetUID: set.UID, Member: p.Name, Ordinal: p.Ordinal, PodUID: p.UID, MemberID: s.Observed.Record.Members[p.Name],
 				ByDeletion: true, From: p.Version, To: set.Version,
-			}, r.Over+"; it trusts nobody before it restarts, and no quorum is there to lose")
+			}, why+"; it trusts nobody before it restarts, and no quorum is there to lose")
 		}
 	}
 	return verdict.Pass()
+}
+
+// strangers tells that pods mount a trust that has nothing of what their Secrets hold, and that no
+// member serves; "" otherwise. While one serves, the rule trusted holds.
+func strangers(s *situation.Situation) string {
+	r := s.Observed.Certificates.Rotation
+	if r == nil || len(r.Strangers) == 0 || s.Observed.Record.Hibernated || serves(s) != "" {
+		return ""
+	}
+	return "what members mount in " + r.Strangers[0] + " does not trust the certificates in their Secrets, and none of them serves"
+}
+
+// reunite brings a cluster back whose Secrets were put back from before a change of its authorities:
+// every member restarts with the trust that these say, as no quorum is there to lose.
+func reunite(s *situation.Situation) verdict.Verdict {
+	r := s.Observed.Certificates.Rotation
+	if _, there := r.Trusts[r.Old]; !there {
+		return verdict.Do(action.PublishTrust{Secret: r.Old}, strangers(s))
+	}
+	return restartAll(s, strangers(s), "the authorities of these")
 }
 
 // gone is a Secret with what members trust that one mounts, and that is gone; "" for none, or
