@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -74,4 +75,37 @@ func TestCertificatesAreRenewed(t *testing.T) {
 			t.Errorf("beside one that is missing: %v", err)
 		}
 	})
+}
+
+// 565: authorities that are gone with all that they have signed are replaced by no others while a member
+// serves, as that trusts those from before; quorate would be refused, and members would lose each other.
+func TestNoOtherAuthorityIsMadeForMembersThatServe(t *testing.T) {
+	for name, gone := range map[string][]string{
+		"that of clients": {"orders-ca", "orders-server", "orders-client"},
+		"that of members": {"orders-peer-ca", "orders-peer"},
+		"both":            {"orders-ca", "orders-server", "orders-client", "orders-peer-ca", "orders-peer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reconcilertest.Formed(t, func(w *reconcilertest.World) {
+				for _, secret := range gone {
+					if err := w.API.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("secrets"), "shop", secret); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.Settle()
+				for range 10 {
+					if _, err := w.Pass(); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Minute)
+				}
+				for _, secret := range gone {
+					if w.Contents()["Secret "+secret] != nil {
+						t.Errorf("%s was made anew", secret)
+					}
+				}
+				w.WantHold(decision.Unhealthy, "certificates", gone[0])
+			})
+		})
+	}
 }

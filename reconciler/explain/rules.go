@@ -57,7 +57,7 @@ func rules() []Entry {
 			Name:  "certificates",
 			Means: "A certificate or a key is missing, damaged, expired or does not name the members.",
 			Why:   "A member that restarts with it could not rejoin the others.",
-			Do:    []string{"Replace the Secrets that the hold names. With tls.mode: Managed quorate issues them: deleted ones are issued again."},
+			Do:    []string{"Replace the Secrets that the hold names. With tls.mode: Managed quorate issues them: deleted ones are issued again, as long as their authority is there or no member serves."},
 		},
 		{
 			Name:  "bootstrap",

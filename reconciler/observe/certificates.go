@@ -61,7 +61,8 @@ func (v *View) describeTrust(g gathered) {
 		return // what comes next of that is for the steps of a change
 	}
 	for _, name := range r.Mounted {
-		if len(v.found.Refused[name]) > 0 {
+		_, there := r.Trusts[name]
+		if gone := !there && !slices.Contains([]string{r.Old, r.Both, r.New}, name); gone || len(v.found.Refused[name]) > 0 {
 			r.Strangers = append(r.Strangers, name)
 		}
 	}

@@ -17,14 +17,30 @@ func TestCertificates(t *testing.T) {
 	missing := found(func(c *state.Certificates) { c.Missing = []string{"orders-ca", "orders-peer"} })
 	narrow := found(func(c *state.Certificates) { c.MissingSANs = []string{"orders-peer"} })
 	old := found(func(c *state.Certificates) { c.Due = []string{"orders-server"} })
+	secured := speaking(schema.TLSManaged, "")
+	asleep := func(s *situation.Situation) {
+		for i := range s.Observed.Pods {
+			s.Observed.Pods[i].Ready, s.Observed.Pods[i].EtcdReady = false, false
+		}
+		s.Observed.Rounds = nil
+	}
+	leaf := found(func(c *state.Certificates) { c.Missing = []string{"orders-peer"} })
+	clients := found(func(c *state.Certificates) { c.Missing = []string{"orders-ca", "orders-server", "orders-client"} })
+	members := found(func(c *state.Certificates) { c.Missing = []string{"orders-peer-ca", "orders-peer"} })
 	bad := found(func(c *state.Certificates) { c.Problems = []string{"orders-server expired on 2026-02-28"} })
 	checkRule(t, certificates.Issue, []ruleCase{
 		{name: "143: good ones pass"},
-		{name: "143: missing ones are issued", change: missing, want: "issue certificates: members and clients identify themselves with certificates; missing: orders-ca, orders-peer"},
+		{name: "143: missing ones are issued", change: with(missing, asleep), want: "issue certificates: members and clients identify themselves with certificates; missing: orders-ca, orders-peer"},
+		{name: "565: not by another authority than members that serve trust", change: with(members, secured), want: "Unhealthy: certificates: orders-peer-ca, orders-peer are gone, and orders-2 serves, which trusts no other authority; put these Secrets back from a backup; where there is none, delete the pods of all members at once"},
+		{name: "565: nor for clients", change: with(clients, secured), want: "Unhealthy: certificates: orders-ca, orders-server, orders-client are gone"},
+		{name: "565: when none serves all is issued anew", change: with(members, secured, asleep), want: "issue certificates"},
+		{name: "565: a certificate alone is issued by the authority that is there", change: with(leaf, secured), want: "issue certificates"},
+		{name: "585: members without TLS trust none", change: with(members, speaking(schema.TLSDisabled, "")), want: "issue certificates"},
+		{name: "143: nor do those of a cluster that has not formed", change: with(members, secured, unformed), want: "issue certificates"},
 		{name: "the record comes first", change: with(missing, old, func(s *situation.Situation) { s.Observed.Record = nil })},
 		{name: "148: an expired one holds, whatever is missing", change: with(missing, old, bad), want: "Unhealthy: certificates: orders-server expired on 2026-02-28; nothing is restarted meanwhile"},
 		{name: "those for too few members are issued again", change: narrow, want: "widen certificates: they were issued for fewer members"},
-		{name: "but not before those that are missing", change: with(narrow, missing), want: "issue certificates"},
+		{name: "but not before those that are missing", change: with(narrow, missing, asleep), want: "issue certificates"},
 		{name: "nor beside one that is bad", change: with(narrow, bad), want: "Unhealthy: certificates"},
 		{name: "145: old ones are issued again", change: old, want: "renew certificates: two thirds of their life are over"},
 		{name: "those for too few members first, which makes them young", change: with(narrow, old), want: "widen certificates"},

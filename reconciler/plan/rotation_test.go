@@ -317,9 +317,9 @@ func TestReunite(t *testing.T) {
 	})
 	checkRule(t, certificates.Issue, []ruleCase{
 		{name: "a member serves", change: strange},
-		{name: "none does: what members are to trust is made", change: with(strange, down), want: "publish orders-trust-old: what members mount in orders-trust-1 does not trust the certificates in their Secrets, and none of them serves"},
+		{name: "none does: what members are to trust is made", change: with(strange, down), want: "publish orders-trust-old: members mount orders-trust-1, which is gone or does not trust the certificates in their Secrets, and none of them serves"},
 		{name: "the StatefulSet gets it", change: with(strange, made, down), want: "start the roll"},
-		{name: "every pod may be replaced", change: with(started, down), want: "set the StatefulSet's partition to 0: what members mount in orders-trust-1 does not trust the certificates in their Secrets, and none of them serves; every member restarts with the authorities of these"},
+		{name: "every pod may be replaced", change: with(started, down), want: "set the StatefulSet's partition to 0: members mount orders-trust-1, which is gone or does not trust the certificates in their Secrets, and none of them serves; every member restarts with the authorities of these"},
 		{name: "one after the other", change: with(started, down, func(s *situation.Situation) { s.Observed.Set.Partition = 0 }), want: "restart orders-2"},
 		{name: "members serve again, and the rest is an ordinary roll", change: with(started, func(s *situation.Situation) { s.Observed.Set.Partition = 0 })},
 		{name: "all mount it", change: with(started, down, found(func(r *state.Rotation) { r.Strangers = nil }))},

@@ -57,6 +57,7 @@ func outside() map[string]string {
 		"check the clock of quorate's machine, and of the nodes":        certs,
 		"put back the certificate from before":                          "no world has certificates of another issuer: reconciler/plan/trust_test.go, reconciler/observe/trust_test.go",
 		"put the Secrets of its certificates and authorities back":      "the world of certificates alone has members that lost each other: reconciler/plan/certworld_test.go",
+		"put these Secrets back from a backup":                          certs,
 		"put the ca.crt that it had back":                               "no world has certificates of another issuer: reconciler/plan/trust_test.go, reconciler/observe/trust_test.go",
 		"cannot renew it":                                               certs,
 		"check that quorate reaches the ports 2379 and 2380":            "members of the world of certificates show at last what they should: reconciler/plan/certworld_test.go",

@@ -31,7 +31,8 @@ type Rotation struct {
 	Set     string
 	Mounted []string
 	// Strangers are those of Mounted that do not trust what the Secrets of members and of quorate
-	// hold: these were put back from before, or issued by another authority.
+	// hold, or that are gone and cannot be made again: these Secrets were put back from before, or
+	// issued by another authority.
 	Strangers []string
 	// Shown is what the members did in handshakes; nil where none were tried.
 	Shown []Handshake

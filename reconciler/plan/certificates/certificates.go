@@ -4,9 +4,11 @@
 package certificates
 
 import (
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/bundles"
 	"github.com/quorate/quorate/reconciler/plan/situation"
@@ -27,14 +29,17 @@ func Issue(s *situation.Situation) verdict.Verdict {
 		return verdict.Pass()
 	case c.Rotation != nil && c.Rotation.Over != "":
 		return revive(s)
-	case strangers(s) != "":
-		return reunite(s)
 	case lost(c.Issuers) != "":
 		return verdict.Do(action.PublishTrust{Secret: lost(c.Issuers), Bundle: state.BundleIssuers}, "members mount it, and none of them starts without it")
 	case len(c.Trust.Gone) > 0:
 		return bundles.Gone(s)
+	case bereft(s) != "":
+		return verdict.Unhealthy("certificates: "+strings.Join(c.Missing, ", ")+" are gone, and "+bereft(s)+" serves, which trusts no other authority",
+			"put these Secrets back from a backup; where there is none, delete the pods of all members at once: when none serves, all is issued anew").Again(verdict.Later)
 	case len(c.Missing) > 0:
 		return verdict.Do(action.IssueCertificates{Secrets: c.Missing}, "members and clients identify themselves with certificates; missing: "+strings.Join(c.Missing, ", "))
+	case strangers(s) != "":
+		return reunite(s)
 	case missing != "":
 		return verdict.Do(action.PublishTrust{Secret: missing}, "members mount it, and none of them starts without it")
 	case len(c.MissingSANs) > 0:
@@ -45,6 +50,19 @@ func Issue(s *situation.Situation) verdict.Verdict {
 			"two thirds of their life are over; the same authority signs, and members load a certificate when they need it")
 	}
 	return verdict.Pass()
+}
+
+// bereft names a member that serves with certificates of an authority that is gone with all that it has
+// signed, "" for none. Members read whom they trust when they start: what another authority signs would
+// be refused by all of them, and they would refuse each other.
+func bereft(s *situation.Situation) string {
+	gone := slices.ContainsFunc(s.Observed.Certificates.Missing, func(secret string) bool {
+		return secret == s.Desired.Name+naming.AuthoritySuffix || secret == s.Desired.Name+naming.PeerAuthoritySuffix
+	})
+	if !gone || !s.Formed() || !state.SameIssuer(s.Observed.Transport.Secured(), schema.TLSManaged) {
+		return ""
+	}
+	return serves(s)
 }
 
 // Clients issues what applications identify themselves with. It stands below what brings a

@@ -213,17 +213,17 @@ func restartAll(s *situation.Situation, why, with string) verdict.Verdict {
 	return verdict.Pass()
 }
 
-// strangers tells that pods mount a trust that has nothing of what their Secrets hold, and that no
-// member serves; "" otherwise. While one serves, the rule trusted holds.
+// strangers tells that pods mount a trust that does not have what their Secrets hold, and that no member
+// serves; "" otherwise. While one serves, the rule trusted holds.
 func strangers(s *situation.Situation) string {
 	r := s.Observed.Certificates.Rotation
 	if r == nil || len(r.Strangers) == 0 || s.Observed.Record.Hibernated || serves(s) != "" {
 		return ""
 	}
-	return "what members mount in " + r.Strangers[0] + " does not trust the certificates in their Secrets, and none of them serves"
+	return "members mount " + r.Strangers[0] + ", which is gone or does not trust the certificates in their Secrets, and none of them serves"
 }
 
-// reunite brings a cluster back whose Secrets were put back from before a change of its authorities:
+// reunite brings a cluster back whose Secrets are from before a change of its authorities, or anew:
 // every member restarts with the trust that these say, as no quorum is there to lose.
 func reunite(s *situation.Situation) verdict.Verdict {
 	r := s.Observed.Certificates.Rotation
