@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // TestRestoreFromAClaim restores a backup from files on a PersistentVolumeClaim into
@@ -40,7 +42,9 @@ func TestRestoreFromAClaim(t *testing.T) {
 	w.expectNone("StatefulSet", "Job")
 
 	// A file system takes some of the volume for itself.
-	w.commitFiles("Ask for larger volumes", sized("170Mi"))
+	m, err := backup.Store{}.ReadManifest(t.Context(), url)
+	w.must(err)
+	w.commitFiles("Ask for larger volumes", sized(fmt.Sprintf("%dMi", state.RestoreRoom(cmp.Or(m.SnapshotSize, m.Size))>>20+1)))
 	hold = w.awaitHold("Unhealthy", rollLimit, "the volume has no room for it", "raise storage.size in its file")
 	t.Logf("quorate says: %s", hold.Hold())
 	w.commitFiles("Ask for volumes that have room", sized("256Mi"))
