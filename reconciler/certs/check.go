@@ -191,7 +191,7 @@ func due(leaf *x509.Certificate, signer *authority, life time.Duration, now time
 	if !signer.valid(now) {
 		return false
 	}
-	if leaf.NotAfter.Sub(leaf.NotBefore) > life+clockSkew+time.Second {
+	if leaf.NotAfter.Sub(leaf.NotBefore) > life+leafSkew(life)+time.Second {
 		return true
 	}
 	renewal := leaf.NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) * 2 / 3)

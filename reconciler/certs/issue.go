@@ -35,6 +35,12 @@ const (
 // still accept a certificate that was issued just now.
 const clockSkew = 5 * time.Minute
 
+// leafSkew is that of a certificate with a life of its own: a tenth of it, up to a day. Members show what is
+// renewed at once, on all machines, and nobody tries it before.
+func leafSkew(life time.Duration) time.Duration {
+	return max(clockSkew, min(life/10, 24*time.Hour))
+}
+
 // clientCommonName is the common name in quorate's client certificate. Where
 // authentication is enabled, etcd takes the common name for the user's name, and
 // root is the one user that may do what quorate must: change members, defragment,
@@ -219,9 +225,13 @@ func newLeafFor(c schema.EtcdCluster, l Leaf, authority *corev1.Secret, life tim
 	if now.After(pair.Leaf.NotAfter) {
 		return nil, fmt.Errorf("it expired on %s: a new authority is needed", day(pair.Leaf.NotAfter))
 	}
+	notBefore := now.Add(-leafSkew(life))
+	if made := pair.Leaf.NotBefore; notBefore.Before(made) {
+		notBefore = made // nobody trusts it earlier
+	}
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: l.cn, OrganizationalUnit: []string{c.Metadata.Namespace}},
-		NotBefore:             now.Add(-clockSkew),
+		NotBefore:             notBefore,
 		NotAfter:              earliestTime(now.Add(life), pair.Leaf.NotAfter),
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           l.usages,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/naming"
@@ -247,6 +248,33 @@ func TestLeafDoesNotOutliveItsAuthority(t *testing.T) {
 	}
 	_, err = Issue(c, "", all, end.Add(time.Second))
 	backuptest.WantError(t, err, "certificates of shop/orders", "orders-ca", "expired on 2036-11-17")
+}
+
+// 609: a renewed certificate is good at once on machines whose clocks are hours behind quorate's, such as by a
+// time zone, as far as its authority is; and it is not renewed again for that.
+func TestARenewedCertificateIsGoodWhereClocksAreBehind(t *testing.T) {
+	c := clusterForCertificates()
+	for _, lives := range []struct {
+		life, age, behind time.Duration
+	}{
+		{365 * 24 * time.Hour, 1000 * time.Hour, 24 * time.Hour},
+		{10 * time.Hour, 20 * time.Hour, time.Hour},
+		{10 * time.Minute, time.Hour, 5 * time.Minute},
+		{365 * 24 * time.Hour, 0, 5 * time.Minute}, // as its authority
+	} {
+		c.Spec.TLS.Lifetimes.Certificate = &metav1.Duration{Duration: lives.life}
+		all, _ := issueCertificates(t, c, nil, certificateEpoch)
+		delete(all, "orders-peer")
+		now := certificateEpoch.Add(lives.age)
+		again, _ := issueCertificates(t, c, all, now)
+		cert, err := firstCertificate(again["orders-peer"].Data[corev1.TLSCertKey])
+		if err != nil || !cert.NotBefore.Equal(now.Add(-lives.behind)) {
+			t.Errorf("life %s: good from %v on, %v, want %s before %s", lives.life, cert.NotBefore, err, lives.behind, now)
+		}
+		if status := Check(c, "cluster.local", again, now); slices.Contains(status.Due, "orders-peer") {
+			t.Errorf("life %s: it is due at once", lives.life)
+		}
+	}
 }
 
 func TestCertificateSecretsRefuse(t *testing.T) {
