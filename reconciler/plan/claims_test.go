@@ -42,6 +42,8 @@ func TestClaims(t *testing.T) {
 		{name: "277: but not in a roll", size: 1, change: with(claimed(deletedClaim, "orders-0"), replicas(3), commit(newVersion)), want: "data-orders-0"},
 		{name: "279: another one leaves", change: with(claimed(deletedClaim, "orders-0"), replicas(1)), want: "data-orders-0"},
 		{name: "279: the one whose claim goes", change: with(claimed(deletedClaim, "orders-2"), replicas(2))},
+		{name: "279: also in a roll, before which it leaves", change: with(claimed(deletedClaim, "orders-2"), replicas(2), commit(newVersion), begun)},
+		{name: "279: not while a roll mends another one first", change: with(claimed(deletedClaim, "orders-2"), commit(newVersion), begun, rolled(newVersion, 1), func(s *situation.Situation) { s.Desired.Template = "c" }, begun, down(1), leads(0), replicas(2)), want: "data-orders-2"},
 		{name: "279: not to sleep", change: with(claimed(deletedClaim, "orders-2"), replicas(2), hibernated), want: "data-orders-2"},
 		{name: "280: a volume that is lost", change: claimed(func(v *state.Volume) { v.Bound, v.Trouble = false, "the volume behind the claim is lost" }, "orders-1"), want: "has lost its volume (the volume behind the claim is lost)"},
 		{name: "280: one that cannot grow is not", change: claimed(func(v *state.Volume) { v.Trouble = "ControllerResizeInfeasible" }, "orders-1")},

@@ -327,6 +327,7 @@ func TestReunite(t *testing.T) {
 	})
 	checkRule(t, bundles.Trusted, []ruleCase{
 		{name: "a member serves", change: strange, want: "Unhealthy: the certificate in orders-peer is signed by a stranger; put the Secrets of its certificates and authorities back as they were when the members started"},
+		{name: "it is another program's certificate", change: with(strange, found(func(r *state.Rotation) { r.Strangers = nil })), want: "put back the certificate from before; then let ca.crt have"},
 		{name: "members are to restart with what the Secrets say", change: started},
 	})
 }

@@ -182,6 +182,7 @@ func TestTheFirstMemberStaysWhileTheClaimOfTheSecondGoes(t *testing.T) {
 	skips := func(s *situation.Situation) { s.Desired.Spec.Upgrade.Backup = schema.BackupSkip }
 	checkRule(t, all, []ruleCase{
 		{name: "it stays", size: 2, change: second(going, leaves, skips, leads(1)), want: "keep orders-0 after all"},
+		{name: "so it does where that is gone by force", size: 2, change: second(leaves, skips, leads(1), func(s *situation.Situation) { podAt(s, 1).Unclaimed = true }), want: "keep orders-0 after all"},
 		{name: "the second one leaves", size: 2, change: second(going, skips), want: "write down that orders-1 leaves: Git wants 1 member"},
 		{name: "also where a node is drained", size: 2, change: with(surging, drains, going, skips), want: "write down that orders-1 leaves: Git wants 1 member"},
 		{name: "not where that of the first one goes, too", size: 2, change: second(claimed(deletedClaim, "orders-0", "orders-1"), skips), want: "Unhealthy: volume claim data-orders-0 is being deleted"},

@@ -59,7 +59,7 @@ func bereft(s *situation.Situation) string {
 	gone := slices.ContainsFunc(s.Observed.Certificates.Missing, func(secret string) bool {
 		return secret == s.Desired.Name+naming.AuthoritySuffix || secret == s.Desired.Name+naming.PeerAuthoritySuffix
 	})
-	if !gone || !s.Formed() || !state.SameIssuer(s.Observed.Transport.Secured(), schema.TLSManaged) {
+	if !gone || !state.SameIssuer(s.Observed.Transport.Secured(), schema.TLSManaged) {
 		return ""
 	}
 	return serves(s)
