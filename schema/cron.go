@@ -271,15 +271,18 @@ func runsOfDay(line *cron.SpecSchedule) (first, last, shortest time.Duration) {
 }
 
 // daysApart is how many days lie between the nearest two on which a line runs; 0 when it runs
-// on one only. Thirty tell it where days of the month or of the week are given; where both are, a
-// day that is either counts, and how near they come differs from year to year, for 28 years.
+// on one only. A leap year and another one tell it where days of the month or of the week are given,
+// and thirty runs where they are years apart; where both are given, a day that is either counts, and
+// how near they come differs from year to year, for 28 years.
 func daysApart(line *cron.SpecSchedule) int {
 	const day, runs, star = 24 * time.Hour, 30, 1 << 63
-	either := (line.Dom|line.Dow)&star == 0
-	end := reference().AddDate(28, 0, 0)
+	end := reference().AddDate(2, 0, 0) // it begins with a leap year
+	if (line.Dom|line.Dow)&star == 0 {
+		end = reference().AddDate(28, 0, 0)
+	}
 	nearest := 0
 	at := line.Next(reference()).Truncate(day)
-	for n := 0; n < runs || either && at.Before(end); n++ {
+	for n := 0; n < runs || at.Before(end); n++ {
 		next := line.Next(at.Add(day - time.Nanosecond)).Truncate(day)
 		if next.IsZero() {
 			break
