@@ -1,0 +1,105 @@
+// Package needs finds what tests need beside Go: servers, programs, time. A test whose needs are not met is
+// skipped with one line that names the make target that meets them, so that `go test ./...` passes on any
+// machine. The make targets themselves set QUORATE_TEST_ALL, and there the same line is a failure: what a target
+// promises to run is never skipped.
+package needs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// All is the environment variable that turns skipped tests into failures when it is not empty.
+const All = "QUORATE_TEST_ALL"
+
+// Skip skips a test for the reason given, or fails it when All is set. It does not return.
+func Skip(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv(All) != "" {
+		t.Fatalf("nothing may be skipped here ("+All+" is set): "+format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
+// Main returns the exit code for a TestMain whose package cannot run its tests here: 0 after one line that says
+// why, or 1 when All is set.
+func Main(err error) int {
+	fmt.Fprintln(os.Stderr, "no test of this package is run:", err)
+	if os.Getenv(All) != "" {
+		return 1
+	}
+	return 0
+}
+
+// Long skips a test under -short.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		Skip(t, "takes long: `make unit` runs it, which is without -short")
+	}
+}
+
+// Server returns the path of a server that tests start, such as etcd-v3.5.35 or versitygw.
+func Server(t testing.TB, name string) string {
+	t.Helper()
+	path, err := Find(name)
+	if err != nil {
+		Skip(t, "%v", err)
+	}
+	return path
+}
+
+// Program returns the path of an installed program, such as promtool. Directories of administrators are searched
+// as well, because not every user has them in PATH.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	for _, candidate := range []string{name, "/usr/sbin/" + name, "/sbin/" + name} {
+		if path, err := exec.LookPath(candidate); err == nil {
+			return path
+		}
+	}
+	Skip(t, "needs %s, which is not installed: `make servers` installs it", name)
+	return ""
+}
+
+// Find returns the path of a program that the sandbox's tool has built, by the name that its exec-path knows. It
+// builds nothing, because a build takes minutes, during which a test would be silent.
+func Find(name string) (string, error) {
+	once, _ := found.LoadOrStore(name, sync.OnceValues(func() (string, error) { return find(name) }))
+	return once.(func() (string, error))()
+}
+
+// found has the result for each name that was looked up.
+var found sync.Map // one lookup a name and process
+
+func find(name string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.Command(filepath.Join(root, "bin", "sandbox"), "exec-path", name).Output()
+	if err != nil {
+		return "", fmt.Errorf("needs %s, which is not built: `make servers` builds it", name)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Root returns the directory of this checkout, found upwards from the working directory.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	for ; err == nil; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "test", "sandbox", "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("find the checkout: run this from inside of it")
+		}
+	}
+	return "", fmt.Errorf("find the checkout: %w", err)
+}
