@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -33,6 +34,7 @@ import (
 	"github.com/quorate/quorate/reconciler/scheduler"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/test/lab"
+	"github.com/quorate/quorate/test/needs"
 )
 
 // api is the one API server of all tests, each of which has its namespace.
@@ -44,8 +46,15 @@ var kubectl string
 func TestMain(m *testing.M) { os.Exit(run(m)) } //nolint:forbidigo // TestMain returns no error
 
 func run(m *testing.M) int {
-	ctx := context.Background()
-	stop, err := start(ctx)
+	flag.Parse()
+	if err := needs.Time(); err != nil {
+		return needs.Main(err)
+	}
+	sandbox, err := lab.WithKubernetes()
+	if err != nil {
+		return needs.Main(err)
+	}
+	stop, err := start(context.Background(), sandbox)
 	defer stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "admission:", err)
@@ -55,7 +64,7 @@ func run(m *testing.M) int {
 }
 
 // start starts etcd, the API server and the controllers, and returns what ends them.
-func start(ctx context.Context) (stop func(), err error) {
+func start(ctx context.Context, sandbox *lab.Sandbox) (stop func(), err error) {
 	var ends []func()
 	stop = func() {
 		for _, end := range slices.Backward(ends) {
@@ -67,10 +76,6 @@ func start(ctx context.Context) (stop func(), err error) {
 		return stop, err
 	}
 	ends = append(ends, func() { _ = os.RemoveAll(dir) })
-	sandbox, err := lab.BuildSandbox(ctx, dir)
-	if err != nil {
-		return stop, err
-	}
 	store, err := sandbox.StartEtcd(ctx, "3.6.16", filepath.Join(dir, "etcd"), "--unsafe-no-fsync")
 	if err != nil {
 		return stop, err

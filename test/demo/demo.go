@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/test/checkout"
 	"github.com/quorate/quorate/test/lab"
 	"github.com/quorate/quorate/test/picture"
 )
@@ -23,16 +24,12 @@ const (
 	members     = 3
 )
 
-// exampleVersion is the one in examples/quickstart, with which nothing is wrong. The demo
-// begins with an older patch, so that there is one to upgrade to.
-const exampleVersion = "3.5.35"
-
-// versions are those that the cluster goes through.
-func versions() []string { return []string{"3.5.21", "3.5.35", "3.6.16"} }
+// versions are those that the cluster goes through; the first is that of examples/quickstart.
+func versions() []string { return []string{"3.5.35", "3.6.16"} }
 
 // needed are the programs of the sandbox that the demo needs.
 func needed() []string {
-	programs := []string{"versitygw"}
+	programs := []string{"versitygw", "kustomize"}
 	for _, version := range versions() {
 		programs = append(programs, "etcd-v"+version)
 	}
@@ -120,7 +117,7 @@ func (d *demo) explain(err error) error {
 // prepare finds the checkout and the cluster, and gives the nodes quorate's
 // image.
 func (d *demo) prepare(ctx context.Context) (err error) {
-	if d.root, err = lab.Root(ctx); err != nil {
+	if d.root, err = checkout.Root(); err != nil {
 		return err
 	}
 	if d.dir, err = os.MkdirTemp("", "quorate-demo-"); err != nil {
@@ -164,7 +161,6 @@ func (d *demo) startServers(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	files[clusterFile] = strings.Replace(files[clusterFile], exampleVersion, versions()[0], 1)
 	if _, err := d.commit(ctx, "Add the cluster orders", files); err != nil {
 		return err
 	}

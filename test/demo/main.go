@@ -1,10 +1,10 @@
 // Command demo shows quorate's main job from end to end, and fails unless it was
-// done well: a cluster appears because a file is in Git, and two commits bring
-// it to newer versions of etcd while a client writes and reads without pause.
+// done well: a cluster appears because a file is in Git, and a commit brings it
+// to the next minor version of etcd while a client writes and reads without pause.
 //
 // It ends with exit code 0 only if every member reports the new version, every
-// acknowledged write is there, and the backups that were taken before the
-// upgrades are whole. `make demo` runs it in the sandbox; where KUBECONFIG names
+// acknowledged write is there, and the backup that was taken before the
+// upgrade is whole. `make demo` runs it in the sandbox; where KUBECONFIG names
 // another cluster it runs there.
 package main
 

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/test/checkout"
 	"github.com/quorate/quorate/test/freeport"
-	"github.com/quorate/quorate/test/lab"
 )
 
 // TestAlerts lets a real Prometheus scrape quorate and real members, and a real Alertmanager
@@ -176,7 +176,7 @@ func (w *world) writeYAML(path string, content any) {
 // seconds, and hours and days minutes.
 func (w *world) writeRules(path string) {
 	w.Helper()
-	root, err := lab.Root(w.Context())
+	root, err := checkout.Root()
 	w.must(err)
 	text, err := os.ReadFile(filepath.Join(root, "deploy", "monitoring", "rules.yaml"))
 	w.must(err)
@@ -187,7 +187,7 @@ func (w *world) writeRules(path string) {
 // relabelings are those of the PodMonitor, as Prometheus itself writes them.
 func (w *world) relabelings() (list []any) {
 	w.Helper()
-	root, err := lab.Root(w.Context())
+	root, err := checkout.Root()
 	w.must(err)
 	text, err := os.ReadFile(filepath.Join(root, "deploy", "monitoring", "podmonitor.yaml"))
 	w.must(err)

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/quorate/quorate/reconciler/naming"
-	"github.com/quorate/quorate/test/lab"
+	"github.com/quorate/quorate/test/checkout"
 )
 
 // 590, 591: a real cert-manager issues what docs/certificates.md shows. Its renewals are taken up
@@ -78,7 +78,7 @@ type shownOf struct{ issuer, cluster string }
 // shownCertificates reads the page, with the test's namespace in the place of the page's.
 func (w *world) shownCertificates() shownOf {
 	w.Helper()
-	root, err := lab.Root(w.Context())
+	root, err := checkout.Root()
 	w.must(err)
 	text, err := os.ReadFile(filepath.Join(root, "docs", "certificates.md"))
 	w.must(err)
@@ -149,7 +149,7 @@ func (w *world) startCertManager() {
 // certManagerSource is where the source of cert-manager is.
 func (w *world) certManagerSource() string {
 	w.Helper()
-	root, err := lab.Root(w.Context())
+	root, err := checkout.Root()
 	w.must(err)
 	cmd := exec.CommandContext(w.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager")
 	cmd.Dir, cmd.Env = filepath.Join(root, "test", "sandbox", "certmanager"), append(os.Environ(), "GOWORK=off")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/test/checkout"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -46,7 +47,7 @@ func newInstallation(t *testing.T, namespace, system string) (w *world, run func
 		w.must(shared.cluster.Sandbox.LoadImage(t.Context(), lab.Image, "65532:65532", shared.binary, filepath.Join(shared.dir, "quorate-guard")))
 	}
 	p := &page{dir: t.TempDir(), env: w.operator()}
-	root, err := lab.Root(t.Context())
+	root, err := checkout.Root()
 	w.must(err)
 	helm, err := lab.HelmPath(t.Context())
 	w.must(err)
@@ -222,7 +223,7 @@ func (w *world) takesOver(system string) {
 func copied(dir, namespace string) func(*world, func(string) string) (install, remove string) {
 	return func(w *world, run func(string) string) (install, remove string) {
 		w.Helper()
-		root, err := lab.Root(w.Context())
+		root, err := checkout.Root()
 		w.must(err)
 		at, err := filepath.EvalSymlinks(w.TempDir())
 		w.must(err)

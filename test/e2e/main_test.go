@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/test/checkout"
 	"github.com/quorate/quorate/test/lab"
+	"github.com/quorate/quorate/test/needs"
 )
 
 const (
@@ -61,6 +62,9 @@ func run(m *testing.M) int {
 		if n, err := strconv.Atoi(parallel.Value.String()); err == nil && n > atOnce {
 			_ = parallel.Value.Set(strconv.Itoa(atOnce))
 		}
+	}
+	if err := needs.Cluster(); err != nil {
+		return needs.Main(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), prepareLimit)
 	defer cancel()
@@ -146,14 +150,12 @@ func (s *suite) prepare(ctx context.Context) (err error) {
 
 // build builds quorate once for all tests, and gives the nodes its image.
 func (s *suite) build(ctx context.Context) (err error) {
-	root, err := lab.Root(ctx)
+	root, err := checkout.Root()
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", s.dir, "./cmd/quorate", "./cmd/quorate-guard")
-	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build quorate: %w\n%s", err, text)
+	if err := lab.GoBuild(ctx, root, s.dir, "./cmd/quorate", "./cmd/quorate-guard"); err != nil {
+		return err
 	}
 	s.binary = filepath.Join(s.dir, "quorate")
 	if s.image = os.Getenv("QUORATE_IMAGE"); s.image != "" {

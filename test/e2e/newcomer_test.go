@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/test/checkout"
 	"github.com/quorate/quorate/test/freeport"
 	"github.com/quorate/quorate/test/lab"
 )
@@ -106,7 +107,7 @@ func (w *world) removeAtEnd(system string, run func(string) string) {
 func (w *world) guide(path string) *guidePage {
 	w.Helper()
 	const repository = "https://git.example.com/platform/etcd.git"
-	root, err := lab.Root(w.Context())
+	root, err := checkout.Root()
 	w.must(err)
 	set := " --set 'extraArgs={--insecure-git,--insecure-stores,--interval=1s}'"
 	for i, variable := range slices.Sorted(maps.Keys(shared.store.Credentials())) {

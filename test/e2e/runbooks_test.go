@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/test/checkout"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -82,7 +83,7 @@ type runbook struct {
 // runbooks reads docs/alerts.md.
 func (w *world) runbooks() (all []runbook) {
 	w.Helper()
-	root, err := lab.Root(w.Context())
+	root, err := checkout.Root()
 	w.must(err)
 	text, err := os.ReadFile(filepath.Join(root, "docs", "alerts.md"))
 	w.must(err)
@@ -121,7 +122,7 @@ func (w *world) runbook(alert string) {
 // system and the repository of this test; each must print something.
 func (w *world) runPage(page, system string) {
 	w.Helper()
-	root, err := lab.Root(w.Context())
+	root, err := checkout.Root()
 	w.must(err)
 	p := w.readPage(filepath.Join(root, "docs", page), strings.NewReplacer("https://git.example.com/platform/etcd.git", w.git.URL()))
 	operate, ran := w.operate(system), 0

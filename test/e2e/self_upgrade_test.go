@@ -21,6 +21,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/test/checkout"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -228,7 +229,7 @@ func buildAt(t *testing.T, commit, image string) build {
 			t.Fatal(err)
 		}
 	}
-	root, err := lab.Root(t.Context())
+	root, err := checkout.Root()
 	fail(err)
 	git := exec.CommandContext(t.Context(), "git", "archive", "--format=zip", commit)
 	git.Dir = root

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/test/checkout"
 	"github.com/quorate/quorate/test/lab"
 	"github.com/quorate/quorate/test/picture"
 )
@@ -102,7 +103,7 @@ func (w *world) expectReasons(from int, version string) {
 // same upgrade. Which member is backed up, and who leads, differs from time to time.
 func (w *world) expectAsDrawn(from int) {
 	w.Helper()
-	root, err := lab.Root(w.Context())
+	root, err := checkout.Root()
 	w.must(err)
 	svg, err := os.ReadFile(filepath.Join(root, "docs", "upgrade.svg"))
 	w.must(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/schema/jsonschema"
+	"github.com/quorate/quorate/test/needs"
 )
 
 // What an author sees is the one thing that is wrong, on its line.
@@ -98,9 +99,8 @@ func repository(t *testing.T) string {
 // languageServer installs the pinned version and returns its program.
 func languageServer(t *testing.T) string {
 	t.Helper()
-	if _, err := exec.LookPath("npm"); err != nil {
-		t.Skip("npm is not installed")
-	}
+	needs.Long(t)
+	needs.Program(t, "npm")
 	dir := t.TempDir()
 	for _, name := range []string{"package.json", "package-lock.json"} {
 		data, err := os.ReadFile(name)

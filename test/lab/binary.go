@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/quorate/quorate/test/checkout"
 )
 
 // Image is the name of quorate's image where the harness builds it.
@@ -20,7 +22,7 @@ func Binary(ctx context.Context) (string, error) {
 	if path := os.Getenv("QUORATE"); path != "" {
 		return filepath.Abs(path)
 	}
-	root, err := Root(ctx)
+	root, err := checkout.Root()
 	if err != nil {
 		return "", err
 	}
@@ -34,25 +36,13 @@ func Binary(ctx context.Context) (string, error) {
 // GoBuild builds static programs from packages of the module in dir: one as the file
 // to, or several into the directory to, which ends with a separator.
 func GoBuild(ctx context.Context, dir, to string, packages ...string) error {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-o", to}, packages...)...)
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-ldflags=-s -w", "-o", to}, packages...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if _, err := output(cmd); err != nil {
 		return fmt.Errorf("build %s in %s: %w", strings.Join(packages, " "), dir, err)
 	}
 	return nil
-}
-
-// Root is the directory of this checkout.
-func Root(ctx context.Context) (string, error) {
-	gomod, err := output(exec.CommandContext(ctx, "go", "env", "GOMOD"))
-	if err != nil {
-		return "", fmt.Errorf("find the checkout: %w", err)
-	}
-	if filepath.Base(gomod) != "go.mod" {
-		return "", errors.New("find the checkout: run this from inside of it")
-	}
-	return filepath.Dir(gomod), nil
 }
 
 // ProvideImage returns the name of quorate's image as the nodes know it. In the

@@ -142,32 +142,10 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (*exec.Cmd, error
 	return cmd, nil
 }
 
-// Apply builds the kustomization in dir and applies it; Delete deletes what it
-// names and waits.
-func (c *Cluster) Apply(ctx context.Context, dir string) error {
-	return c.kustomize(ctx, "apply", "--server-side", "--kustomize="+dir)
-}
-
-// Delete undoes Apply. What is already gone is no error.
-func (c *Cluster) Delete(ctx context.Context, dir string) error {
-	return c.kustomize(ctx, "delete", "--ignore-not-found", "--kustomize="+dir)
-}
-
-func (c *Cluster) kustomize(ctx context.Context, args ...string) error {
-	cmd, err := c.Kubectl(ctx, args...)
-	if err != nil {
-		return err
-	}
-	if _, err := output(cmd); err != nil {
-		return fmt.Errorf("kubectl %s: %w", args[0], err)
-	}
-	return nil
-}
-
 // program is a tool of the sandbox, else one in PATH.
 func (c *Cluster) program(ctx context.Context, name string) (string, error) {
 	if c.Sandbox != nil {
-		return c.Sandbox.ExecPath(ctx, name)
+		return c.Sandbox.Build(ctx, name)
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {

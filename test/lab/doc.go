@@ -9,10 +9,9 @@
 // Environment:
 //
 //	KUBECONFIG           the cluster; without it the sandbox's
-//	QUORATE_SANDBOX      path of the sandbox binary (test/sandbox)
+//	QUORATE_SANDBOX      path of the sandbox binary (test/sandbox); bin/sandbox by default
 //	QUORATE_HOST         this machine's address as pods see it; found out by default
 //	QUORATE              path of a quorate binary; built by default
 //	QUORATE_IMAGE        quorate's image, where it cannot be loaded into the nodes
-//	QUORATE_VERSITYGW    path of versitygw, an S3 server; built by default
 //	NO_COLOR             set to anything: no colours
 package lab

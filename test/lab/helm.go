@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"github.com/quorate/quorate/test/checkout"
 )
 
 // HelmPath is the path of Helm: QUORATE_HELM, or else a tool of the module test/deploy, which is built
@@ -14,7 +16,7 @@ func HelmPath(ctx context.Context) (string, error) {
 	if path := os.Getenv("QUORATE_HELM"); path != "" {
 		return path, nil
 	}
-	root, err := Root(ctx)
+	root, err := checkout.Root()
 	if err != nil {
 		return "", err
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/test/freeport"
+	"github.com/quorate/quorate/test/needs"
 )
 
 func TestGitServer(t *testing.T) {
@@ -104,15 +105,7 @@ func TestProgressWaitSaysWhatWasSeenLast(t *testing.T) {
 }
 
 func TestS3Server(t *testing.T) {
-	c := &Cluster{Sandbox: FindSandbox()}
-	if c.Sandbox == nil && os.Getenv("QUORATE_VERSITYGW") == "" {
-		t.Skip("needs versitygw: QUORATE_VERSITYGW, or the sandbox's")
-	}
-	gateway, err := c.versitygw(t.Context())
-	if err != nil {
-		t.Skip(err)
-	}
-	s, err := StartS3Server(gateway, "127.0.0.1")
+	s, err := StartS3Server(needs.Server(t, "versitygw"), "127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,14 +202,7 @@ func TestWriterCountsWhatWasAnswered(t *testing.T) {
 // startEtcd runs one member on loopback, of the sandbox's binaries.
 func startEtcd(t *testing.T) *clientv3.Client {
 	t.Helper()
-	s := FindSandbox()
-	if s == nil {
-		t.Skip("needs the sandbox's etcd")
-	}
-	binary, err := s.Build(t.Context(), "etcd-v3.6.16")
-	if err != nil {
-		t.Skip(err)
-	}
+	binary := needs.Server(t, "etcd-v3.6.16")
 	address, err := freeport.At("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)

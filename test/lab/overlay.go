@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/quorate/quorate/test/checkout"
 )
 
 // System is the namespace of deploy/base.
@@ -34,7 +36,7 @@ type Overlay struct {
 // Write writes a kustomization into dir, for Cluster.Apply and Delete. Its namespace
 // carries OwnLabel.
 func (o Overlay) Write(ctx context.Context, dir string) error {
-	root, err := Root(ctx)
+	root, err := checkout.Root()
 	if err != nil {
 		return err
 	}

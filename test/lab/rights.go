@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
+
+	"github.com/quorate/quorate/test/checkout"
 )
 
 // Rights let a daemon outside of the cluster do exactly what deploy/ lets it do
@@ -145,7 +147,7 @@ func (c *Cluster) BindDeployed(ctx context.Context, namespace, system string) er
 
 // readDeployed reads a role of that name that people deploy.
 func readDeployed(ctx context.Context, file, name string, role any) error {
-	root, err := Root(ctx)
+	root, err := checkout.Root()
 	if err != nil {
 		return err
 	}

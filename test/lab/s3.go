@@ -26,7 +26,6 @@ const (
 
 	s3Region       = "us-east-1"
 	manifestEnding = ".manifest.json"
-	versitygw      = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 	// nobody is the user that the server runs as where this process is root: permissions
 	// mean nothing to root, so its bucket could not be made unwritable.
 	nobody = 65534
@@ -265,30 +264,16 @@ func (s *S3Server) Objects() ([]string, error) {
 	return keys, nil
 }
 
-// versitygw is the path of the S3 server's binary: the one that is named, the
-// sandbox's, or one that is built once.
+// versitygw returns the path of the S3 server's binary, which the sandbox's tool builds when it is missing.
 func (c *Cluster) versitygw(ctx context.Context) (string, error) {
-	if path := os.Getenv("QUORATE_VERSITYGW"); path != "" {
-		return path, nil
+	sandbox := c.Sandbox
+	if sandbox == nil {
+		sandbox = FindSandbox()
 	}
-	if c.Sandbox != nil {
-		return c.Sandbox.Build(ctx, "versitygw")
+	if sandbox == nil {
+		return "", errors.New("needs versitygw, which is not built: `make servers` builds it")
 	}
-	cache, err := cacheDir()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(cache, "bin", "versitygw")
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
-	}
-	cmd := exec.CommandContext(ctx, "go", "install", versitygw)
-	cmd.Dir = os.TempDir()
-	cmd.Env = append(os.Environ(), "GOBIN="+filepath.Dir(path), "GOFLAGS=")
-	if _, err := output(cmd); err != nil {
-		return "", fmt.Errorf("build the S3 server: %w", err)
-	}
-	return path, nil
+	return sandbox.Build(ctx, "versitygw")
 }
 
 func copyFile(from, to string, mode fs.FileMode) error {

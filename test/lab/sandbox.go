@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/guard"
+	"github.com/quorate/quorate/test/checkout"
 )
 
 // Sandbox is the sandbox of test/sandbox, by its binary.
@@ -32,44 +33,42 @@ type SandboxStatus struct {
 	Dir        string `json:"dir"`
 }
 
-// FindSandbox returns the sandbox that QUORATE_SANDBOX names, or the one that
-// was built last on this machine; nil when there is none.
+// FindSandbox returns the sandbox that QUORATE_SANDBOX names, or the one that make has built in this checkout; nil
+// when there is none.
 func FindSandbox() *Sandbox {
-	if path := os.Getenv("QUORATE_SANDBOX"); path != "" {
-		return &Sandbox{path}
+	path := os.Getenv("QUORATE_SANDBOX")
+	if path == "" {
+		var err error
+		if path, err = checkout.Sandbox(); err != nil {
+			return nil
+		}
 	}
-	cache, err := cacheDir()
-	if err != nil {
-		return nil
-	}
-	path := filepath.Join(cache, "sandbox", "sandbox-bin")
 	if _, err := os.Stat(path); err != nil {
 		return nil
 	}
 	return &Sandbox{path}
 }
 
+// WithKubernetes returns the sandbox when the programs of Kubernetes are built; else the error names the target that
+// builds them.
+func WithKubernetes() (*Sandbox, error) {
+	for _, name := range []string{"kube-apiserver", "kubectl", "etcd-v3.6.16"} {
+		if _, err := checkout.Program(name); err != nil {
+			return nil, fmt.Errorf("needs %s, which is not built: `make test` builds it and runs this", name)
+		}
+	}
+	return FindSandbox(), nil
+}
+
 // BuildSandbox builds the sandbox's program into dir: enough for callers that need the
 // binaries that it builds, and no Kubernetes.
 func BuildSandbox(ctx context.Context, dir string) (*Sandbox, error) {
-	root, err := Root(ctx)
+	root, err := checkout.Root()
 	if err != nil {
 		return nil, err
 	}
 	s := &Sandbox{filepath.Join(dir, "sandbox")}
 	return s, GoBuild(ctx, filepath.Join(root, "test", "sandbox"), s.path, ".")
-}
-
-// cacheDir is where built programs are kept between runs.
-func cacheDir() (string, error) {
-	if dir := os.Getenv("QUORATE_CACHE"); dir != "" {
-		return dir, nil
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("find the user's cache: %w", err)
-	}
-	return filepath.Join(dir, "quorate"), nil
 }
 
 // Up brings the sandbox up, with its own progress on out, and what else is needed
@@ -100,11 +99,6 @@ func (s *Sandbox) Status(ctx context.Context) (SandboxStatus, error) {
 		return SandboxStatus{}, fmt.Errorf("sandbox status: %w", err)
 	}
 	return status, nil
-}
-
-// ExecPath is the path of a program that every sandbox has built, such as kubectl.
-func (s *Sandbox) ExecPath(ctx context.Context, name string) (string, error) {
-	return s.run(ctx, "exec-path", name)
 }
 
 // Build is the path of any program of the sandbox, such as versitygw or etcd-v3.5.35,

@@ -9,10 +9,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
+
+	"github.com/quorate/quorate/test/checkout"
 )
 
 // All is the environment variable that turns skipped tests into failures when it is not empty.
@@ -37,6 +36,23 @@ func Main(err error) int {
 	return 0
 }
 
+// Time returns an error under -short, for a TestMain.
+func Time() error {
+	if testing.Short() {
+		return errors.New("they take long: `make test` runs them, without -short")
+	}
+	return nil
+}
+
+// Cluster returns an error unless a make target runs the tests. Tests that change a Kubernetes cluster never run
+// because KUBECONFIG happens to name one.
+func Cluster() error {
+	if os.Getenv(All) == "" {
+		return errors.New("they change a Kubernetes cluster: `make test` and `make e2e` bring one up and run them")
+	}
+	return nil
+}
+
 // Long skips a test under -short.
 func Long(t testing.TB) {
 	t.Helper()
@@ -48,7 +64,7 @@ func Long(t testing.TB) {
 // Server returns the path of a server that tests start, such as etcd-v3.5.35 or versitygw.
 func Server(t testing.TB, name string) string {
 	t.Helper()
-	path, err := Find(name)
+	path, err := checkout.Program(name)
 	if err != nil {
 		Skip(t, "%v", err)
 	}
@@ -66,40 +82,4 @@ func Program(t testing.TB, name string) string {
 	}
 	Skip(t, "needs %s, which is not installed: `make servers` installs it", name)
 	return ""
-}
-
-// Find returns the path of a program that the sandbox's tool has built, by the name that its exec-path knows. It
-// builds nothing, because a build takes minutes, during which a test would be silent.
-func Find(name string) (string, error) {
-	once, _ := found.LoadOrStore(name, sync.OnceValues(func() (string, error) { return find(name) }))
-	return once.(func() (string, error))()
-}
-
-// found has the result for each name that was looked up.
-var found sync.Map // one lookup a name and process
-
-func find(name string) (string, error) {
-	root, err := Root()
-	if err != nil {
-		return "", err
-	}
-	out, err := exec.Command(filepath.Join(root, "bin", "sandbox"), "exec-path", name).Output()
-	if err != nil {
-		return "", fmt.Errorf("needs %s, which is not built: `make servers` builds it", name)
-	}
-	return strings.TrimSpace(string(out)), nil
-}
-
-// Root returns the directory of this checkout, found upwards from the working directory.
-func Root() (string, error) {
-	dir, err := os.Getwd()
-	for ; err == nil; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "test", "sandbox", "go.mod")); err == nil {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", errors.New("find the checkout: run this from inside of it")
-		}
-	}
-	return "", fmt.Errorf("find the checkout: %w", err)
 }

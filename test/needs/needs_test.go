@@ -2,7 +2,6 @@ package needs_test
 
 import (
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -63,16 +62,14 @@ func TestMainExitCode(t *testing.T) {
 	}
 }
 
-func TestRootIsFoundFromBelow(t *testing.T) {
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
+func TestClusterIsChangedByMakeTargetsOnly(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/somebody/production")
+	t.Setenv(needs.All, "")
+	if err := needs.Cluster(); err == nil {
+		t.Error("the cluster of KUBECONFIG would be changed by a plain go test")
 	}
-	if root, err := needs.Root(); err != nil || root != filepath.Dir(filepath.Dir(here)) {
-		t.Errorf("root %q, %v", root, err)
-	}
-	t.Chdir("/")
-	if root, err := needs.Root(); err == nil {
-		t.Errorf("root %q outside of the checkout", root)
+	t.Setenv(needs.All, "yes")
+	if err := needs.Cluster(); err != nil {
+		t.Error(err)
 	}
 }

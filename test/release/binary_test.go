@@ -3,15 +3,11 @@ package release_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/quorate/quorate/schema/release"
+	"github.com/quorate/quorate/test/needs"
 )
 
 // checked are the releases whose binaries are compared: every minor that the
@@ -28,43 +24,10 @@ func checked() []release.Version {
 	}
 }
 
-// binaries are the paths of the etcd binaries, by release. Building them is part
-// of the test: a check that is skipped where nothing was built checks nothing.
-var binaries = sync.OnceValues(buildBinaries)
-
-func buildBinaries() (map[release.Version]string, error) {
-	dir, err := os.MkdirTemp("", "release-check-*")
-	if err != nil {
-		return nil, fmt.Errorf("build etcd: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	sandbox := filepath.Join(dir, "sandbox")
-	build := exec.Command("go", "build", "-o", sandbox, ".")
-	build.Dir, build.Env = filepath.Join("..", "sandbox"), append(os.Environ(), "GOWORK=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build the sandbox tool: %w\n%s", err, out)
-	}
-	paths := map[release.Version]string{}
-	for _, v := range checked() {
-		command := exec.Command(sandbox, "exec-path", "--build", "etcd-v"+v.String())
-		command.Stderr = os.Stderr
-		out, err := command.Output()
-		if err != nil {
-			return nil, fmt.Errorf("build etcd %s: %w", v, err)
-		}
-		paths[v] = strings.TrimSpace(string(out))
-	}
-	return paths, nil
-}
-
-// binary is the path of one of them.
+// binary returns the path of a release's binary.
 func binary(t *testing.T, v release.Version) string {
 	t.Helper()
-	paths, err := binaries()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return paths[v]
+	return needs.Server(t, "etcd-v"+v.String())
 }
 
 // forEach runs a test for every binary.

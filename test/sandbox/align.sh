@@ -15,7 +15,7 @@ differing() {
 		$1 in version && version[$1] != $2 { print $1 "@" version[$1] }' ../../go.mod "$1/go.mod"
 }
 
-for module in kubernetes/v1.36.3 coredns provisioner s3; do
+for module in kubernetes/v1.36.3 coredns provisioner s3 gcs kustomize; do
 	mapfile -t versions < <(differing "$module")
 	[ ${#versions[@]} -gt 0 ] || continue
 	if [ "${1:-}" = -check ]; then

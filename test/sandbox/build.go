@@ -29,6 +29,8 @@ type artifact struct {
 	after string
 	// apart is what nothing in the sandbox runs, and takes long.
 	apart bool
+	// script is set for a program that npm installs and node runs: its file below node_modules.
+	script string
 }
 
 // etcdVersions are the releases that pods can run, each as
@@ -70,11 +72,13 @@ func (s *sandbox) artifacts() []artifact {
 			name: "kubernetes", dir: "kubernetes/" + s.kubernetes, pkg: ".", packages: 1900, core: true,
 			// Clients parse what the binaries say they are.
 			ldflags: "-X k8s.io/component-base/version.gitVersion=" + s.kubernetes,
-			links:   []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"},
+			links:   []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet"},
 		},
 		{name: "gitea", dir: "gitea", pkg: ".", packages: 1500, apart: true},
 		{name: "cert-manager", dir: "certmanager", pkg: ".", packages: 900, apart: true},
 		{name: "versitygw", dir: "s3", pkg: ".", packages: 300},
+		{name: "fake-gcs-server", dir: "gcs", pkg: "github.com/fsouza/fake-gcs-server", packages: 300},
+		{name: "azurite", dir: "azurite", script: "azurite/dist/src/blob/main.js"},
 	}
 	for _, version := range slices.Backward(append(oldEtcdVersions(), etcdVersions()...)) {
 		all = append(all, artifact{
@@ -83,6 +87,8 @@ func (s *sandbox) artifacts() []artifact {
 		})
 	}
 	return append(all,
+		artifact{name: "kubectl", dir: "kubernetes/" + s.kubernetes + "/kubectl", pkg: ".", packages: 200, after: "kubernetes"},
+		artifact{name: "kustomize", dir: "kustomize", pkg: "sigs.k8s.io/kustomize/kustomize/v5", packages: 100, after: "kubernetes"},
 		artifact{name: "coredns", dir: "coredns", pkg: ".", packages: 80, core: true, after: "kubernetes"},
 		artifact{name: "provisioner", dir: "provisioner", pkg: ".", packages: 10, core: true, after: "kubernetes"},
 		artifact{name: "pause", dir: "pause", pkg: ".", packages: 1, core: true},
@@ -184,6 +190,13 @@ func (s *sandbox) chains(wanted []artifact) ([]chain, error) {
 // last, so that what is in the cache is always whole.
 func (s *sandbox) toBuild(a artifact, dir string) link {
 	c := &compilation{name: a.dir, dir: filepath.Join(s.source, a.dir), packages: []string{a.pkg}, expected: a.packages}
+	make := func(ctx context.Context, draft string) error {
+		c.flags = []string{"-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w " + a.ldflags), "-o", filepath.Join(draft, a.name)}
+		return c.run(ctx)
+	}
+	if a.script != "" {
+		make = func(ctx context.Context, draft string) error { return npmInstall(ctx, c.dir, draft, a) }
+	}
 	return link{c, func(ctx context.Context) error {
 		if err := os.MkdirAll(s.cache, 0o755); err != nil {
 			return fmt.Errorf("build %s: %w", a.name, err)
@@ -193,8 +206,7 @@ func (s *sandbox) toBuild(a artifact, dir string) link {
 			return fmt.Errorf("build %s: %w", a.name, err)
 		}
 		defer func() { _ = os.RemoveAll(draft) }()
-		c.flags = []string{"-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w " + a.ldflags), "-o", filepath.Join(draft, a.name)}
-		if err := c.run(ctx); err != nil {
+		if err := make(ctx, draft); err != nil {
 			return err
 		}
 		for _, name := range a.links {
@@ -212,12 +224,38 @@ func (s *sandbox) toBuild(a artifact, dir string) link {
 	}}
 }
 
+// npmInstall installs what the lock file in dir names into the directory to, with a link to the script that is named as
+// the artifact.
+func npmInstall(ctx context.Context, dir, to string, a artifact) error {
+	for _, name := range []string{"package.json", "package-lock.json"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return fmt.Errorf("install %s: %w", a.name, err)
+		}
+		if err := os.WriteFile(filepath.Join(to, name), text, 0o600); err != nil {
+			return fmt.Errorf("install %s: %w", a.name, err)
+		}
+	}
+	_, err := run(ctx, "npm", "ci", "--prefix="+to, "--ignore-scripts", "--omit=optional", "--no-audit", "--no-fund")
+	if err != nil {
+		return fmt.Errorf("install %s: %w", a.name, err)
+	}
+	return os.Symlink(filepath.Join("node_modules", a.script), filepath.Join(to, a.name))
+}
+
 // artifactDir is the place in the cache for what the source is now: its name
 // holds a hash of the module files, the sources and the Go release.
 func (s *sandbox) artifactDir(a artifact) (string, error) {
+	if s.source == "" {
+		return "", fmt.Errorf("find the source of %s: run this from inside of a checkout of quorate", a.name)
+	}
 	dir := filepath.Join(s.source, a.dir)
+	patterns := []string{"*.go", "go.mod", "go.sum", "package*.json"}
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil { // a package of the module above
+		patterns = append(patterns, "../go.mod", "../go.sum")
+	}
 	var files []string
-	for _, pattern := range []string{"*.go", "go.mod", "go.sum"} {
+	for _, pattern := range patterns {
 		matches, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return "", fmt.Errorf("list source of %s: %w", a.name, err)
@@ -225,7 +263,7 @@ func (s *sandbox) artifactDir(a artifact) (string, error) {
 		files = append(files, matches...)
 	}
 	if len(files) == 0 {
-		return "", fmt.Errorf("the source of %s is not at %s; build this program again from the checkout", a.name, dir)
+		return "", fmt.Errorf("the source of %s is not at %s", a.name, dir)
 	}
 	hash := sha256.New()
 	fmt.Fprintln(hash, runtime.Version(), a.pkg, a.ldflags, a.links)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -68,12 +67,9 @@ func (c *compilation) count(ctx context.Context) error {
 // goCommand runs the go command and returns what it said, but for the names of
 // packages.
 func (c *compilation) goCommand(ctx context.Context, out io.Writer, args ...string) (string, error) {
-	// Kubernetes 1.30 still had clients of clouds, which take minutes to compile; this leaves
-	// them out, and means nothing to what else is built.
-	args = slices.Insert(args, 1, "-tags=providerless")
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = c.dir
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS="+withTag(os.Getenv("GOFLAGS"), providerless))
 	if os.Getenv("GOGC") == "" {
 		// Most packages are compiled in less than 200 MiB without collecting any
 		// garbage, which would be a third of the work. The others keep the limit.
@@ -83,6 +79,23 @@ func (c *compilation) goCommand(ctx context.Context, out io.Writer, args ...stri
 	command.Stdout, command.Stderr = out, said
 	err := command.Run()
 	return said.rest.String(), err
+}
+
+// providerless leaves out the clients of clouds that Kubernetes 1.30 still had, which take minutes to compile.
+// No other program knows this tag.
+const providerless = "providerless"
+
+// withTag adds a build tag to the flags of GOFLAGS. A -tags flag of the command would replace the tags there, and
+// packages that are built with other tags are compiled again.
+func withTag(goflags, tag string) string {
+	flags := strings.Fields(goflags)
+	for i, flag := range flags {
+		if strings.HasPrefix(flag, "-tags=") {
+			flags[i] += "," + tag
+			return strings.Join(flags, " ")
+		}
+	}
+	return strings.Join(append(flags, "-tags="+tag), " ")
 }
 
 func (c *compilation) add() {

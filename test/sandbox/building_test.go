@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -198,5 +199,36 @@ func TestNamesOfPackagesAreCountedAndTheRestIsKept(t *testing.T) {
 	}
 	if want := "# k8s.io/api\n./a.go:1:2: wrong thing\n"; count != 2 || s.rest.String() != want {
 		t.Errorf("%d names, kept %q", count, s.rest.String())
+	}
+}
+
+func TestBuildTagIsAddedToThoseOfTheEnvironment(t *testing.T) {
+	for before, want := range map[string]string{
+		"":                      "-tags=x",
+		"-trimpath":             "-trimpath -tags=x",
+		"-tags=a,b -mod=vendor": "-tags=a,b,x -mod=vendor",
+	} {
+		if got := withTag(before, "x"); got != want {
+			t.Errorf("%q: got %q, want %q", before, got, want)
+		}
+	}
+}
+
+func TestSourceIsThatOfTheWorkingDirectory(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir("kubernetes")
+	if got := sourceDir(); got != here {
+		t.Errorf("source %q, want %q", got, here)
+	}
+	t.Chdir("/")
+	s, err := newSandbox(t.Output(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.execPath("kubelet"); err == nil || !strings.Contains(err.Error(), "checkout") {
+		t.Errorf("outside of a checkout: %v", err)
 	}
 }

@@ -2,21 +2,22 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
-// checkObjects are a claim and a pod that writes to it once it has found the
-// API server's name: what `up` tries before it says that all is well.
-const checkObjects = `apiVersion: v1
+// checkClaim and checkPod are a claim and a pod that writes to it once it has found the API server's name: what `up`
+// tries before it says that all is well.
+const (
+	checkClaim = `apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: sandbox-check, namespace: kube-system}
 spec:
   accessModes: [ReadWriteOnce]
   resources: {requests: {storage: 64Mi}}
----
-apiVersion: v1
+`
+	checkPod = `apiVersion: v1
 kind: Pod
 metadata: {name: sandbox-check, namespace: kube-system}
 spec:
@@ -35,35 +36,51 @@ spec:
   - name: data
     persistentVolumeClaim: {claimName: sandbox-check}
 `
+	// checkDone is the object that says that the check has passed.
+	checkDone = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: sandbox-check, namespace: kube-system}
+`
+)
 
 // awaitWorking runs a pod through DNS, a volume and a container, once in the
 // life of a sandbox.
 func (s *sandbox) awaitWorking(ctx context.Context) error {
-	done, err := s.kubectl(ctx, "get", "configmap", "sandbox-check", "--namespace=kube-system", "--ignore-not-found", "--output=name")
-	if err != nil || done != "" {
+	const in = "/api/v1/namespaces/kube-system/"
+	const claim, pod, done = in + "persistentvolumeclaims/sandbox-check", in + "pods/sandbox-check", in + "configmaps/sandbox-check"
+	if err := s.get(ctx, done, nil); !errors.Is(err, errNotFound) {
 		return err
 	}
 	apply := func() error {
-		_, err := s.kubectlInput(ctx, checkObjects, "apply", "--filename=-")
-		return err
+		if err := s.apply(ctx, claim, checkClaim); err != nil {
+			return err
+		}
+		return s.apply(ctx, pod, checkPod)
 	}
 	// The namespace's service account follows a moment after the controllers.
 	if err := s.awaitProcess(ctx, "service account", time.Minute, apply, "kube-controller-manager"); err != nil {
 		return err
 	}
 	succeeded := func() error {
-		out, err := s.kubectl(ctx, "get", "pod", "sandbox-check", "--namespace=kube-system", "--output=jsonpath={.status.phase} {.status.conditions[*].message}")
-		if err == nil && !strings.HasPrefix(out, "Succeeded") {
-			err = fmt.Errorf("pod kube-system/sandbox-check is %s", out)
+		var check struct {
+			Status struct {
+				Phase      string
+				Conditions []struct{ Message string }
+			}
+		}
+		err := s.get(ctx, pod, &check)
+		if err == nil && check.Status.Phase != "Succeeded" {
+			err = fmt.Errorf("pod kube-system/sandbox-check is %s %v", check.Status.Phase, check.Status.Conditions)
 		}
 		return err
 	}
 	if err := s.awaitProcess(ctx, "first pod", 2*time.Minute, succeeded, controlPlane()...); err != nil {
 		return err
 	}
-	if _, err := s.kubectl(ctx, "delete", "pod/sandbox-check", "pvc/sandbox-check", "--namespace=kube-system"); err != nil {
-		return err
+	for _, path := range []string{pod, claim} {
+		if err := s.remove(ctx, path); err != nil {
+			return err
+		}
 	}
-	_, err = s.kubectl(ctx, "create", "configmap", "sandbox-check", "--namespace=kube-system")
-	return err
+	return s.apply(ctx, done, checkDone)
 }

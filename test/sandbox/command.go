@@ -99,7 +99,8 @@ func locked1(run func(*sandbox, context.Context, string) error) func(*sandbox, c
 func newBuildCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "build [NAME...]", Short: "Build binaries, and start nothing",
-		Long: "Build binaries, and start nothing: those that are named, as exec-path names them, or all but gitea and cert-manager.",
+		Long: "Build binaries, and start nothing: those that are named, as exec-path names them, or all but gitea and cert-manager.\n" +
+			"azurite is installed by npm.",
 		RunE: func(c *cobra.Command, names []string) error {
 			s, err := newSandbox(c.OutOrStdout(), c.ErrOrStderr())
 			if err != nil {
@@ -129,7 +130,7 @@ func newCompileCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			one := &compilation{name: packages[0], flags: []string{"-o", output}, packages: packages, expected: 1400}
+			one := &compilation{name: packages[0], flags: []string{"-ldflags=-s -w", "-o", output}, packages: packages, expected: 1400}
 			chains, err := s.chainsBeside(link{one, one.run}, beside)
 			if err != nil {
 				return err

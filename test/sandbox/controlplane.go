@@ -97,8 +97,7 @@ func (s *sandbox) startAPIServer(ctx context.Context) error {
 		return err
 	}
 	ready := func() error {
-		_, err := s.kubectl(ctx, "get", "--raw=/readyz")
-		return err
+		return s.get(ctx, "/readyz", nil)
 	}
 	return s.awaitProcess(ctx, "API server", 2*time.Minute, ready, "kube-apiserver", "etcd")
 }
@@ -190,8 +189,8 @@ func (s *sandbox) startProvisioner() error {
 	)
 }
 
-// baseObjects are what the cluster has from the start.
-const baseObjects = `apiVersion: storage.k8s.io/v1
+// storageClass is what the cluster has from the start.
+const storageClass = `apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata:
   name: standard
@@ -206,22 +205,7 @@ allowVolumeExpansion: true
 // after the API server is ready.
 func (s *sandbox) applyBase(ctx context.Context) error {
 	apply := func() error {
-		_, err := s.kubectlInput(ctx, baseObjects, "apply", "--filename=-")
-		return err
+		return s.apply(ctx, "/apis/storage.k8s.io/v1/storageclasses/standard", storageClass)
 	}
 	return s.awaitProcess(ctx, "storage class", 30*time.Second, apply, "kube-apiserver")
-}
-
-// kubectl runs kubectl as the administrator.
-func (s *sandbox) kubectl(ctx context.Context, args ...string) (string, error) {
-	return s.kubectlInput(ctx, "", args...)
-}
-
-func (s *sandbox) kubectlInput(ctx context.Context, input string, args ...string) (string, error) {
-	binary, err := s.execPath("kubectl")
-	if err != nil {
-		return "", err
-	}
-	args = append([]string{"--kubeconfig=" + s.kubeconfig("admin"), "--request-timeout=20s"}, args...)
-	return runInput(ctx, input, binary, args...)
 }

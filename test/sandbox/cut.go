@@ -46,19 +46,21 @@ func (s *sandbox) connectPod(ctx context.Context, pod, state string) error {
 	if err != nil {
 		return err
 	}
-	out, err := s.kubectl(ctx, "get", "pod", name, "--namespace="+namespace, "--output=jsonpath={.spec.nodeName} {.status.podIP}")
-	if err != nil {
+	var object struct {
+		Spec   struct{ NodeName string }
+		Status struct{ PodIP string }
+	}
+	if err := s.get(ctx, "/api/v1/namespaces/"+namespace+"/pods/"+name, &object); err != nil {
 		return err
 	}
-	nodeName, ip, _ := strings.Cut(out, " ")
-	if ip == "" {
+	if object.Status.PodIP == "" {
 		return fmt.Errorf("pod %s has no address yet", pod)
 	}
-	n, err := s.node(nodeName)
+	n, err := s.node(object.Spec.NodeName)
 	if err != nil {
 		return err
 	}
-	link, err := n.podLink(ctx, ip)
+	link, err := n.podLink(ctx, object.Status.PodIP)
 	if err != nil {
 		return fmt.Errorf("pod %s: %w", pod, err)
 	}

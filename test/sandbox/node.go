@@ -181,11 +181,20 @@ func (n node) startProxy() error {
 // written its rules.
 func (n node) awaitReady(ctx context.Context) error {
 	ready := func() error {
-		out, err := n.sandbox.kubectl(ctx, "get", "node", n.name, `--output=jsonpath={range .status.conditions[?(@.type=="Ready")]}{.status} {.message}{end}`)
-		if err == nil && !strings.HasPrefix(out, "True ") {
-			err = fmt.Errorf("%s is not ready: %s", n.name, out)
+		var object struct {
+			Status struct {
+				Conditions []struct{ Type, Status, Message string }
+			}
 		}
-		return err
+		if err := n.sandbox.get(ctx, "/api/v1/nodes/"+n.name, &object); err != nil {
+			return err
+		}
+		for _, c := range object.Status.Conditions {
+			if c.Type == "Ready" && c.Status == "True" {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s is not ready: %v", n.name, object.Status.Conditions)
 	}
 	if err := n.sandbox.awaitProcess(ctx, n.name, 2*time.Minute, ready, n.kubelet(), n.containerd()); err != nil {
 		return err

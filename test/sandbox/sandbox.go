@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"syscall"
 )
 
@@ -15,7 +14,7 @@ import (
 type sandbox struct {
 	dir    string // all state; removed by down
 	cache  string // what was built; kept
-	source string // where this program's source is
+	source string // where this program's source is; empty outside of a checkout, where nothing can be built
 	// kubernetes is the release that is asked for, one of kubernetesVersions.
 	kubernetes string
 	out        io.Writer
@@ -35,11 +34,10 @@ func newSandbox(out, progressOut io.Writer) (*sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, file, _, _ := runtime.Caller(0)
 	s := &sandbox{
 		dir:        cmp.Or(os.Getenv("QUORATE_SANDBOX_DIR"), "/var/tmp/quorate-sandbox"),
 		cache:      filepath.Join(cmp.Or(os.Getenv("QUORATE_CACHE"), filepath.Join(home, ".cache", "quorate")), "sandbox"),
-		source:     filepath.Dir(file),
+		source:     sourceDir(),
 		kubernetes: kubernetes,
 		out:        out,
 		progress:   newProgress(progressOut),
@@ -48,6 +46,19 @@ func newSandbox(out, progressOut io.Writer) (*sandbox, error) {
 		return nil, fmt.Errorf("QUORATE_SANDBOX_DIR=%s: want an absolute path of at most %d bytes", s.dir, maxDir)
 	}
 	return s, nil
+}
+
+// sourceDir finds the source upwards from the working directory. The binary does not know where it was built: the
+// path of a checkout in it would make each checkout compile everything again.
+func sourceDir() string {
+	dir, err := os.Getwd()
+	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		source := filepath.Join(dir, "test", "sandbox")
+		if _, err := os.Stat(filepath.Join(source, "go.mod")); err == nil {
+			return source
+		}
+	}
+	return ""
 }
 
 // path joins elements to the state directory.

@@ -32,6 +32,20 @@ func running(t *testing.T) *sandbox {
 	return s
 }
 
+// kubectl runs kubectl as the administrator.
+func (s *sandbox) kubectl(ctx context.Context, args ...string) (string, error) {
+	return s.kubectlInput(ctx, "", args...)
+}
+
+func (s *sandbox) kubectlInput(ctx context.Context, input string, args ...string) (string, error) {
+	binary, err := s.execPath("kubectl")
+	if err != nil {
+		return "", err
+	}
+	args = append([]string{"--kubeconfig=" + s.kubeconfig("admin"), "--request-timeout=20s"}, args...)
+	return runInput(ctx, input, binary, args...)
+}
+
 // must runs kubectl and returns what it prints.
 func must(t *testing.T, s *sandbox, args ...string) string {
 	t.Helper()

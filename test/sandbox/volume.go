@@ -86,21 +86,23 @@ func (s *sandbox) disk(ctx context.Context, claim string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	volume, err := s.kubectl(ctx, "get", "pvc", name, "--namespace="+namespace, "--output=jsonpath={.spec.volumeName}")
-	if err != nil {
+	var bound struct{ Spec struct{ VolumeName string } }
+	if err := s.get(ctx, "/api/v1/namespaces/"+namespace+"/persistentvolumeclaims/"+name, &bound); err != nil {
 		return "", err
 	}
-	if volume == "" {
+	if bound.Spec.VolumeName == "" {
 		return "", fmt.Errorf("claim %s has no volume yet; it gets one with its first pod", claim)
 	}
-	data, err := s.kubectl(ctx, "get", "pv", volume, "--output=jsonpath={.spec.local.path}")
-	if err != nil {
+	var volume struct {
+		Spec struct{ Local struct{ Path string } }
+	}
+	if err := s.get(ctx, "/api/v1/persistentvolumes/"+bound.Spec.VolumeName, &volume); err != nil {
 		return "", err
 	}
-	if !strings.HasPrefix(data, s.path("volumes")+"/") {
+	if !strings.HasPrefix(volume.Spec.Local.Path, s.path("volumes")+"/") {
 		return "", fmt.Errorf("the volume of claim %s is not one of the sandbox's disks", claim)
 	}
-	return filepath.Dir(data), nil
+	return filepath.Dir(volume.Spec.Local.Path), nil
 }
 
 // splitName splits NAMESPACE/NAME.

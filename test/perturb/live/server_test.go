@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/quorate/quorate/test/lab"
+	"github.com/quorate/quorate/test/needs"
 )
 
 // api is the one API server of all runs, each of which has its namespace.
@@ -39,8 +40,15 @@ func run(m *testing.M) int {
 	if !parallel {
 		_ = flag.Set("test.parallel", worlds) // it is a number
 	}
+	if err := needs.Time(); err != nil {
+		return needs.Main(err)
+	}
+	sandbox, err := lab.WithKubernetes()
+	if err != nil {
+		return needs.Main(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	stop, err := start(ctx)
+	stop, err := start(ctx, sandbox)
 	defer stop()
 	defer cancel()
 	if err != nil {
@@ -52,7 +60,7 @@ func run(m *testing.M) int {
 
 // start starts etcd, the API server, the controllers and the kubelets, and returns what ends
 // them.
-func start(ctx context.Context) (stop func(), err error) {
+func start(ctx context.Context, sandbox *lab.Sandbox) (stop func(), err error) {
 	var ends []func()
 	stop = func() {
 		for _, end := range slices.Backward(ends) {
@@ -64,10 +72,6 @@ func start(ctx context.Context) (stop func(), err error) {
 		return stop, err
 	}
 	ends = append(ends, func() { _ = os.RemoveAll(dir) })
-	sandbox, err := lab.BuildSandbox(ctx, dir)
-	if err != nil {
-		return stop, err
-	}
 	store, err := sandbox.StartEtcd(ctx, "3.6.16", filepath.Join(dir, "etcd"), "--unsafe-no-fsync")
 	if err != nil {
 		return stop, err
