@@ -65,7 +65,10 @@ func build(ctx context.Context, root string, platforms []v1.Platform) (v1.ImageI
 // compile builds static binaries that name no path of this machine. What the environment could change
 // of them is set; an empty GOFLAGS would be that of go env.
 func compile(ctx context.Context, root, to string, p v1.Platform) error {
-	args := []string{"build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", to + string(filepath.Separator)}
+	args := []string{
+		"build", "-trimpath", "-gcflags=all=-dwarf=false", "-tags=disable_grpc_modules,grpcnotrace", "-buildvcs=true", "-ldflags=-s -w",
+		"-o", to + string(filepath.Separator),
+	}
 	for _, b := range binaries() {
 		args = append(args, "./cmd/"+b)
 	}
