@@ -61,10 +61,6 @@ type link struct {
 	Here     bool
 }
 
-// column is a head of the table. To sorts by it, "" where nothing does; Sorted is
-// "ascending", "descending" or "".
-type column struct{ Text, To, Sorted string }
-
 // row is one object.
 type row struct {
 	api.Found
@@ -123,7 +119,8 @@ func (p *pages) fleet(w http.ResponseWriter, r *http.Request) {
 		r.Doubted = slices.ContainsFunc(v.Places, func(p place) bool { return p.Branch == s.Branch && p.Doubt != "" })
 		v.Rows = append(v.Rows, r)
 	}
-	p.show(w, http.StatusOK, "fleet", frame{Title: title(q.Kind), Here: "/", Watch: "all", Partial: !look.Whole, Again: again, Data: v})
+	f := frame{Title: title(q.Kind), Here: "/", Watch: "all", Partial: !look.Whole, Again: again}
+	p.show(w, http.StatusOK, f, fleetPage(&v))
 }
 
 // place shows what is known of other Kubernetes clusters. It returns after how many seconds a

@@ -95,8 +95,7 @@ func (p *pages) object(w http.ResponseWriter, r *http.Request) {
 		f.Watch, f.Partial = namespace+"/", !look.Whole
 	}
 	v.relate(look.List)
-	f.Data = v
-	p.show(w, http.StatusOK, "object", f)
+	p.show(w, http.StatusOK, f, objectPage(&v))
 }
 
 // live shows of a cluster what only the daemon that reconciles it knows.

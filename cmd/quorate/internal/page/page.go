@@ -7,28 +7,28 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"html/template"
 	"io/fs"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"maragu.dev/gomponents"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/api"
 )
 
 // files cannot be written to.
 //
-//go:embed templates static
+//go:embed static
 var files embed.FS
 
 // policy is the Content-Security-Policy: nothing but what this server gives, and nothing
 // that stands in a page itself is run.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// pages are the templates with the data of each.
+// pages serves the pages of what feed knows.
 type pages struct {
-	feed      *api.Feed
-	templates map[string]*template.Template
+	feed *api.Feed
 	// static are the files that pages refer to, by their paths.
 	static map[string][]byte
 }
@@ -36,7 +36,6 @@ type pages struct {
 // Handler serves the pages of what feed knows.
 func Handler(feed *api.Feed) http.Handler {
 	p := &pages{feed: feed, static: readStatic()}
-	p.templates = readTemplates(p.address)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.fleet)
 	mux.HandleFunc("GET /objects/{kind}/{namespace}/{name}", p.object)
@@ -75,39 +74,12 @@ func (p *pages) address(path string) string {
 	return path + "?v=" + hex.EncodeToString(sum[:6])
 }
 
-// readTemplates reads each page with the layout around it.
-func readTemplates(address func(string) string) map[string]*template.Template {
-	funcs := template.FuncMap{
-		"static": address, "time": showTime, "bytes": showBytes, "short": short, "lower": strings.ToLower, "add": func(a, b int) int { return a + b },
-	}
-	made := map[string]*template.Template{}
-	for _, name := range []string{"fleet", "object", "git", "pulls", "problem"} {
-		made[name] = template.Must(template.New("layout.html").Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/"+name+".html"))
-	}
-	return made
-}
-
-// frame is what the layout shows around each page.
-type frame struct {
-	// Title of the page, and Here the path of its entry in the navigation.
-	Title, Here string
-	// Watch is which changes have the page asked for again: "all", "git", or the name of
-	// a namespace with a slash behind it.
-	Watch string
-	// Held is whether Git holds a commit, which every page says.
-	Held bool
-	// Partial is whether some object was not reconciled yet.
-	Partial bool
-	// Again has a browser without the script ask again after some seconds; 0 for never.
-	Again int
-	Data  any
-}
-
-// show writes a page. It is made as a whole first, so that no half page is taken for one.
-func (p *pages) show(w http.ResponseWriter, code int, name string, f frame) {
+// show writes a page with this content. It is made as a whole first, so that no half page is
+// taken for one.
+func (p *pages) show(w http.ResponseWriter, code int, f frame, content gomponents.Node) {
 	f.Held = p.feed.Git().Reason != ""
 	var out bytes.Buffer
-	if err := p.templates[name].Execute(&out, f); err != nil {
+	if err := p.layout(f, content).Render(&out); err != nil {
 		api.WriteError(w, http.StatusInternalServerError, fmt.Errorf("show the page: %w; please report this bug", err))
 		return
 	}
@@ -132,7 +104,7 @@ func (p *pages) problem(w http.ResponseWriter, code int, title string, err error
 	if code == http.StatusServiceUnavailable {
 		again = 5
 	}
-	p.show(w, code, "problem", frame{Title: title, Watch: "all", Again: again, Data: err.Error()})
+	p.show(w, code, frame{Title: title, Watch: "all", Again: again}, problemPage(err.Error()))
 }
 
 // file serves a static file.
@@ -151,17 +123,17 @@ func (p *pages) file(w http.ResponseWriter, r *http.Request) {
 
 // git shows what is followed in Git.
 func (p *pages) git(w http.ResponseWriter, _ *http.Request) {
-	p.show(w, http.StatusOK, "git", frame{Title: "Git", Here: "/git", Watch: "git", Data: api.GitOf(p.feed.Git())})
+	p.show(w, http.StatusOK, frame{Title: "Git", Here: "/git", Watch: "git"}, gitPage(api.GitOf(p.feed.Git())))
 }
 
 // pulls shows what the open pull requests would do.
 func (p *pages) pulls(w http.ResponseWriter, _ *http.Request) {
-	p.show(w, http.StatusOK, "pulls", frame{Title: "Pull requests", Here: "/pulls", Watch: "git", Data: p.feed.Pulls()})
+	p.show(w, http.StatusOK, frame{Title: "Pull requests", Here: "/pulls", Watch: "git"}, pullsPage(p.feed.Pulls()))
 }
 
 // pathOf is the path of an object's page.
 func pathOf(kind, namespace, name string) string {
-	return "/objects/" + kind + "/" + namespace + "/" + name
+	return "/objects/" + url.PathEscape(kind) + "/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
 }
 
 func pathOfStatus(s api.Found) string {

@@ -2,22 +2,9 @@ package page
 
 import (
 	"fmt"
-	"html/template"
-	"time"
 
 	"github.com/quorate/quorate/schema"
 )
-
-// showTime shows a time of RFC 3339 so that machines and people can read it; any other
-// text is shown as it is.
-func showTime(text string) any {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return text // which the template escapes
-	}
-	at = at.UTC()
-	return template.HTML(fmt.Sprintf(`<time datetime="%s">%s</time>`, at.Format(time.RFC3339), at.Format("2006-01-02 15:04 UTC"))) //nolint:gosec // digits and letters of a time
-}
 
 // showBytes shows a size in binary units.
 func showBytes(n int64) string {
@@ -32,9 +19,6 @@ func showBytes(n int64) string {
 	}
 	return ""
 }
-
-// short is the beginning of a hash.
-func short(hash string) string { return hash[:min(len(hash), 10)] }
 
 // title is what a kind is called on a page, in the plural.
 func title(kind string) string {
