@@ -106,7 +106,7 @@ the live clusters, plans safe ordered steps, and applies them one at a time.`,
 		Version: buildVersion(),
 	}
 	root.SetFlagErrorFunc(explainFlag)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 100"))
+	root.SetUsageFunc(printUsage)
 	root.AddCommand(newRun(), newPlan(), newStatus(), newExplain(), newValidate(), newConvert(), newSchema(), newSnapshot(), newDocs(), newVersion(), newRestoreVolume(), newCompareTrial(), newTakeBackup())
 	if strings.HasPrefix(program, "kubectl-quorate") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginName}
