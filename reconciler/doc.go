@@ -58,7 +58,8 @@
 //	forward      members asked through the API server, by commands from outside
 //	clock        what times are worth that other machines have noted
 //	record       what outlives the process about one cluster; guard reads it in a pod
-//	jobs         the Jobs that quorate starts; restore: what one writes on a volume
+//	jobs         the Jobs that quorate starts; restore: what one writes on a volume;
+//	             restore/identity: the IDs that etcd will have there
 //	stores       backups reached with Secrets; backup: the backups themselves
 //	certs, bundle, manifests, drift, pods, kube, naming, queue, memo   what these build on
 //

@@ -21,7 +21,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/pods"
 	"github.com/quorate/quorate/reconciler/record"
-	"github.com/quorate/quorate/reconciler/restore"
+	"github.com/quorate/quorate/reconciler/restore/identity"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
@@ -101,7 +101,7 @@ func (e *Executor) beginRecovery(ctx context.Context, v *observe.View, a action.
 	}
 	c := v.Cluster.EtcdCluster
 	g.Token = c.Metadata.Name + "-" + random
-	if g.NewClusterID, g.NewMemberID, err = restore.Identity(g.Token, a.Member, naming.PeerURL(c, a.Member)); err != nil {
+	if g.NewClusterID, g.NewMemberID, err = identity.Of(g.Token, a.Member, naming.PeerURL(c, a.Member)); err != nil {
 		return fmt.Errorf("begin the recovery: %w", err)
 	}
 	if a.ObjectURL != "" {

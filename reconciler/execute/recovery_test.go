@@ -23,7 +23,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/record"
-	"github.com/quorate/quorate/reconciler/restore"
+	"github.com/quorate/quorate/reconciler/restore/identity"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/reconciler/stores"
 )
@@ -111,7 +111,7 @@ func TestALostClusterIsRecovered(t *testing.T) {
 		oneShot := "c1 from member orders-1"
 		stepsOf(w, action.BeginRecovery{OneShot: oneShot, ClusterID: "c1", Member: "orders-1", MemberID: "a1", Revision: 7, Version: "3.6.16"})
 		g := w.Record().Recovering
-		wantCluster, wantMember, err := restore.Identity(g.Token, "orders-1", "https://orders-1.orders-peers.shop.svc:2380")
+		wantCluster, wantMember, err := identity.Of(g.Token, "orders-1", "https://orders-1.orders-peers.shop.svc:2380")
 		if err != nil || g.NewClusterID != wantCluster || g.NewMemberID != wantMember || g.FormerToken != lost.Token || g.Token == lost.Token {
 			t.Errorf("recovering %+v, want %s and %s: %v", g, wantCluster, wantMember, err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/record"
-	"github.com/quorate/quorate/reconciler/restore"
+	"github.com/quorate/quorate/reconciler/restore/identity"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/reconciler/stores"
 )
@@ -69,7 +69,7 @@ func restored(ctx context.Context, e *Executor, v *observe.View, a action.BeginR
 	if g.Above, err = above(ctx, e.Stores, v, was, f.Revision, stores.HighestRevision(f.Beside, v.Cluster)); err != nil {
 		return rec, "", err
 	}
-	if g.NewClusterID, g.NewMemberID, err = restore.Identity(g.Token, a.Member, naming.PeerURL(c, a.Member)); err != nil {
+	if g.NewClusterID, g.NewMemberID, err = identity.Of(g.Token, a.Member, naming.PeerURL(c, a.Member)); err != nil {
 		return rec, "", err
 	}
 	rec = record.NewRestore(a, f.Manifest, g, e.Now())

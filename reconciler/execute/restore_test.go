@@ -29,7 +29,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/record"
-	"github.com/quorate/quorate/reconciler/restore"
+	"github.com/quorate/quorate/reconciler/restore/identity"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
@@ -41,7 +41,7 @@ func TestABackupBecomesACluster(t *testing.T) {
 		stepsOf(w, w.Begins())
 		r := w.Record()
 		g := r.Recovering
-		wantCluster, wantMember, err := restore.Identity(g.Token, "orders-0", "https://orders-0.orders-peers.shop.svc:2380")
+		wantCluster, wantMember, err := identity.Of(g.Token, "orders-0", "https://orders-0.orders-peers.shop.svc:2380")
 		if err != nil || r.Formed() || g.NewClusterID != wantCluster || g.NewMemberID != wantMember || r.Token != g.Token || g.Revision != 7 || len(g.SHA256) != 64 {
 			t.Errorf("the record is %+v, recovering %+v: %v", r, g, err)
 		}

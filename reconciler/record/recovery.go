@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/manifest"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -43,7 +43,7 @@ type Recovering struct {
 	Credentials string `json:"credentials,omitempty"`
 	// PodAccess is how a pod reads it by itself; empty where quorate can sign a URL.
 	PodAccess schema.PodAccess `json:"podAccess,omitzero"`
-	backup.Verified
+	manifest.Verified
 	// Above is the highest revision that is known of the clusters that had this name
 	// before; 0 where that is not above Revision.
 	Above int64 `json:"above,omitempty"`

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/manifest"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/state"
@@ -75,7 +75,7 @@ func (r *Record) BegunBy(a action.BeginRestore) bool {
 }
 
 // NewRestore is the record of a cluster that begins with a backup.
-func NewRestore(a action.BeginRestore, m backup.Manifest, g Recovering, now time.Time) Record {
+func NewRestore(a action.BeginRestore, m manifest.Manifest, g Recovering, now time.Time) Record {
 	r := New(g.Token)
 	r.Founders = 1
 	g.OneShot, g.Member, g.Since = "restore "+a.Restore, a.Member, now.UTC()

@@ -12,13 +12,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 
 	bolt "go.etcd.io/bbolt"
-	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.uber.org/zap"
 
 	"github.com/quorate/quorate/reconciler/guard"
@@ -292,19 +289,3 @@ func syncTree(root string) error {
 		return errors.Join(f.Sync(), f.Close())
 	})
 }
-
-// Identity is the IDs in hexadecimal that etcd will have on a volume that Run
-// has made: they follow from the token and the peer URL alone.
-func Identity(token, member, peerURL string) (clusterID, memberID string, err error) {
-	urls, err := types.NewURLsMap(member + "=" + peerURL)
-	if err != nil {
-		return "", "", fmt.Errorf("identity of %s: %w", member, err)
-	}
-	c, err := membership.NewClusterFromURLsMap(zap.NewNop(), token, urls)
-	if err != nil {
-		return "", "", fmt.Errorf("identity of %s: %w", member, err)
-	}
-	return hexID(c.ID()), hexID(c.MemberByName(member).ID), nil
-}
-
-func hexID(id types.ID) string { return strconv.FormatUint(uint64(id), 16) }

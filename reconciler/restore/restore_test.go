@@ -362,21 +362,6 @@ func TestABackupOnAnEmptyVolume(t *testing.T) {
 	run(t, r)
 }
 
-// Every incarnation has IDs of its own, and they are the ones that etcd will have.
-func TestIdentity(t *testing.T) {
-	cluster, id, err := Identity("new", member, peer)
-	if err != nil || cluster == "" || id == "" || cluster == id {
-		t.Fatalf("cluster %q, member %q: %v", cluster, id, err)
-	}
-	other, _, err := Identity("newer", member, peer)
-	if err != nil || other == cluster {
-		t.Errorf("another token has the same cluster ID %q: %v", other, err)
-	}
-	if _, _, err := Identity("new", member, "no URL"); err == nil {
-		t.Error("that is no URL")
-	}
-}
-
 // seal adds the checksum that etcd sends with a snapshot.
 func seal(t *testing.T, path string) {
 	t.Helper()
