@@ -60,7 +60,10 @@
 //	record       what outlives the process about one cluster; guard reads it in a pod
 //	jobs         the Jobs that quorate starts; restore: what one writes on a volume;
 //	             restore/identity: the IDs that etcd will have there
-//	stores       backups reached with Secrets; backup: the backups themselves
+//	stores       backups reached with Secrets; backup: the backups themselves;
+//	             backup/driver: what backup requires of a kind of object store; backup/s3store,
+//	             backup/googlestore, backup/azurestore: these kinds, with the SDK of each;
+//	             backup/clouds: all of them, for programs and for tests that reach one
 //	certs, bundle, manifests, drift, pods, kube, naming, queue, memo   what these build on
 //
 // # Words

@@ -13,6 +13,7 @@ import (
 	eventrecord "k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/driver"
 	"github.com/quorate/quorate/reconciler/backup/signing"
 	"github.com/quorate/quorate/reconciler/checks"
 	"github.com/quorate/quorate/reconciler/copies"
@@ -45,6 +46,8 @@ type Options struct {
 	// BackupPlaces are templates of places that the daemon's own credentials serve beside
 	// that of BackupURL, see schema.ObjectURLPlace.
 	BackupPlaces []string
+	// Drivers are those of the object stores that hold backups. Default: none, so that backups are in directories.
+	Drivers driver.Set
 	// InsecureStores lets object stores be reached without TLS.
 	InsecureStores bool
 	// BackupKeys sign the manifests of backups, and say whose are restored. Default: none,
@@ -201,7 +204,11 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, copied *copies.Cache,
 	fights := &drift.Fights{}
 	slots := slots.New(o.MaxBackups, o.BackupBandwidth)
 	calls := &backup.Calls{Stall: o.BackupStallTimeout, Aside: queue.Aside, Ended: metrics.Store}
-	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL, More: o.BackupPlaces, Insecure: o.InsecureStores, Keys: o.BackupKeys, Calls: calls}, jobs.Client{Kube: kube, Namespaces: o.Namespaces}
+	all := stores.Stores{
+		Kube: kube, Log: log, BackupURL: o.BackupURL, More: o.BackupPlaces, Insecure: o.InsecureStores, Keys: o.BackupKeys,
+		Drivers: o.Drivers, Calls: calls,
+	}
+	running := jobs.Client{Kube: kube, Namespaces: o.Namespaces}
 	r.Observer = &observe.Observer{
 		Kube: kube, Namespaces: o.Namespaces, Cache: cache, Jobs: running, Members: members, Lanes: rounds.NewLanes(o.MaxAsks), Rests: rounds.Rests{Glance: o.Glance}, Fights: fights, Now: o.Now, Choose: all.Choose, Shake: handshake.Ask,
 		Copies:  &copies.Finder{Cache: copied, Fights: fights, Now: o.Now},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/reconciler/restore"
 	"github.com/quorate/quorate/reconciler/stores"
 )
@@ -133,7 +134,7 @@ func (b storedBackup) open(ctx context.Context, from int64) (body io.ReadCloser,
 
 // openObject reads the object with the credentials that this process has.
 func (b storedBackup) openObject(ctx context.Context, objectURL string, from int64) (io.ReadCloser, error) {
-	var store backup.Store
+	store := backup.Store{Drivers: clouds.Drivers()}
 	if b.credentials != "" {
 		var err error
 		if store.Credentials, err = readSecret(b.credentials); err != nil {

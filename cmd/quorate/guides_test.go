@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
 	"github.com/quorate/quorate/schema"
 )
@@ -28,7 +29,7 @@ func TestMigrationGuideRuns(t *testing.T) {
 			_, query, _ := strings.Cut(url, "?")
 			page := guide(t, "migration.md", strings.NewReplacer("s3://shop-backups/migration/", "s3://backups/"+place, "?region=eu-west-1'", "?"+query+"'"))
 			page.follow("Adopt the snapshot")
-			m, err := (backup.Store{}).Verify(t.Context(), url)
+			m, err := (backup.Store{Drivers: clouds.Drivers()}).Verify(t.Context(), url)
 			if err != nil || m.Namespace != "shop" || m.Revision != savedRevision || m.Keys != savedKeys || !strings.HasPrefix("v"+m.EtcdVersion, version[:5]) {
 				t.Errorf("the snapshot is %+v, %v", m, err)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/daemon"
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/scheduler"
 	"github.com/quorate/quorate/schema"
@@ -30,6 +31,7 @@ type kubeFlags struct {
 func (f *kubeFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; default $KUBECONFIG, else the pod's own service account")
+	f.options.Drivers = clouds.Drivers()
 	flags.StringVar(&f.options.BackupURL, "backup-url", "", `template of object URLs for backups of clusters that name none, for example "s3://backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu-west-1"`)
 	flags.StringArrayVar(&f.options.BackupPlaces, "backup-place", nil, `one more destination that quorate's own credentials may be used for besides that of --backup-url, for example "s3://archive/{{ .Namespace }}/"; a file that names another destination must name a Secret; may be repeated`)
 	flags.BoolVar(&f.options.InsecureStores, "insecure-stores", false, "allow object stores over http: backups and credentials can then be read on the network")

@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
 	"github.com/quorate/quorate/schema"
 )
@@ -36,7 +37,7 @@ func TestMigrationPagesRun(t *testing.T) {
 			page := pageAt(t, example, names, "before", "restore")
 			page.follow("Convert")
 			page.follow("Restore a snapshot")
-			m, err := (backup.Store{}).Verify(t.Context(), url)
+			m, err := (backup.Store{Drivers: clouds.Drivers()}).Verify(t.Context(), url)
 			if err != nil || m.Namespace != "shop-etcd" || m.Revision != savedRevision || m.Keys != savedKeys {
 				t.Errorf("the snapshot is %+v, %v", m, err)
 			}
@@ -87,7 +88,7 @@ func scheduledBackup(t *testing.T) (names *strings.Replacer) {
 	s3 := backuptest.StartS3(t)
 	url := s3.URL("scheduled/shop/orders/1f2e3d4c.db")
 	m := backup.Manifest{Namespace: "shop", Name: "orders", ClusterID: "c1", EtcdVersion: "3.6.16", Revision: savedRevision, Reason: "schedule orders", Schedule: "shop/orders", Time: time.Now()}
-	if _, err := (backup.Store{}).Save(t.Context(), url, bytes.NewReader(snapshot), m); err != nil {
+	if _, err := (backup.Store{Drivers: clouds.Drivers()}).Save(t.Context(), url, bytes.NewReader(snapshot), m); err != nil {
 		t.Fatal(err)
 	}
 	_, query, _ := strings.Cut(url, "?")

@@ -29,6 +29,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/reconciler/compression"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/restore"
@@ -221,7 +222,7 @@ func TestAnObjectIsFetchedWithoutASignedURL(t *testing.T) {
 		"by identity":     {store.URL("identity.db"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := backup.Store{Credentials: c.secret}.Save(t.Context(), c.url, bytes.NewReader(content), backup.Manifest{})
+			m, err := backup.Store{Drivers: clouds.Drivers(), Credentials: c.secret}.Save(t.Context(), c.url, bytes.NewReader(content), backup.Manifest{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -49,6 +50,7 @@ func (f *storeFlags) add(cmd *cobra.Command) {
 
 // store reads what the flags name.
 func (f *storeFlags) store() (st backup.Store, err error) {
+	st.Drivers = clouds.Drivers()
 	if f.ca != "" {
 		if st.CA, err = os.ReadFile(f.ca); err != nil {
 			return st, fmt.Errorf("read --ca: %w", err)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/restore"
@@ -114,7 +115,7 @@ func TestAdoptedSnapshotsAreRestored(t *testing.T) {
 				if status, _, stderr := quorateSays(t, "snapshot", "adopt", "--namespace=other", "--name=orders", url); status != 1 || !strings.Contains(stderr, "it has a manifest already") {
 					t.Errorf("again: status %d, %s", status, stderr)
 				}
-				if m, err := (backup.Store{}).ReadManifest(t.Context(), url); err != nil || m.Namespace != "shop" {
+				if m, err := (backup.Store{Drivers: clouds.Drivers()}).ReadManifest(t.Context(), url); err != nil || m.Namespace != "shop" {
 					t.Errorf("the manifest became %+v, %v", m, err)
 				}
 			}
@@ -126,12 +127,12 @@ func TestAdoptedSnapshotsAreRestored(t *testing.T) {
 // begins with it to have its keys, both for good and on trial.
 func restoresAdopted(t *testing.T, url string, snapshot []byte, etcd string) {
 	t.Helper()
-	m, err := (backup.Store{}).Verify(t.Context(), url)
+	m, err := (backup.Store{Drivers: clouds.Drivers()}).Verify(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fetch := func(path string) error {
-		r, _, err := (backup.Store{}).Open(t.Context(), url)
+		r, _, err := (backup.Store{Drivers: clouds.Drivers()}).Open(t.Context(), url)
 		if err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ func (s *object) refuseForeign(ctx context.Context) error {
 // it.
 func (s *object) copySnapshot(ctx context.Context, to io.Writer) (Manifest, error) {
 	raw, err := s.bucket.NewReader(ctx, s.key, nil)
-	if notFound(err) {
+	if s.notFound(err) {
 		return Manifest{}, s.problem("no object is stored there", "correct the object URL", nil)
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"gocloud.dev/blob"
 
+	"github.com/quorate/quorate/reconciler/backup/driver"
 	"github.com/quorate/quorate/reconciler/backup/signing"
 )
 
@@ -46,6 +47,8 @@ type Store struct {
 	Identity string
 	// Key signs the manifests that Save and Adopt write. nil: they are not signed.
 	Key *signing.Key
+	// Drivers are those of the stores that are no directories, which are read and written without one.
+	Drivers driver.Set
 	// Calls says how long and how often stores are called. Default: with the defaults of
 	// each.
 	Calls *Calls

@@ -139,7 +139,7 @@ func TestReadsWhatAnEarlierQuorateWrote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, data := Store{Compress: true, Identity: string(identity)}, backuptest.Snapshot(4096)
+	store, data := Store{Drivers: drivers, Compress: true, Identity: string(identity)}, backuptest.Snapshot(4096)
 	for _, key := range []string{"plain.db", "sealed.db"} {
 		url := "file://" + dir + "/" + key + "?root=" + dir
 		m, err := store.Verify(t.Context(), url)
@@ -184,17 +184,17 @@ func TestSnapshotCheckTakesBolt(t *testing.T) {
 func TestSaveToFile(t *testing.T) {
 	dir, data := t.TempDir(), backuptest.Snapshot(1<<20)
 	url := "file://" + dir + "/shop/orders/1.db"
-	if _, err := (Store{}).ReadManifest(t.Context(), url); !errors.Is(err, ErrNotFound) {
+	if _, err := (Store{Drivers: drivers}).ReadManifest(t.Context(), url); !errors.Is(err, ErrNotFound) {
 		t.Errorf("before: %v", err)
 	}
-	saved, err := Store{}.Save(t.Context(), url, bytes.NewReader(data), manifestForTest())
+	saved, err := Store{Drivers: drivers}.Save(t.Context(), url, bytes.NewReader(data), manifestForTest())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if saved.Size != int64(len(data)) || saved.Object != url || saved.FormatVersion != 1 {
 		t.Errorf("saved %+v", saved)
 	}
-	for name, read := range map[string]func(context.Context, string) (Manifest, error){"ReadManifest": Store{}.ReadManifest, "Verify": Store{}.Verify} {
+	for name, read := range map[string]func(context.Context, string) (Manifest, error){"ReadManifest": Store{Drivers: drivers}.ReadManifest, "Verify": Store{Drivers: drivers}.Verify} {
 		if m, err := read(t.Context(), url); err != nil || !reflect.DeepEqual(m, saved) {
 			t.Errorf("%s: %+v, %v, want %+v", name, m, err, saved)
 		}
@@ -214,7 +214,7 @@ func TestSaveOverwritesNothing(t *testing.T) {
 		if err := os.WriteFile(dir+"/"+there, []byte("precious"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Store{}.Save(t.Context(), "file://"+dir+"/1.db", bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
+		_, err := Store{Drivers: drivers}.Save(t.Context(), "file://"+dir+"/1.db", bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
 		backuptest.WantError(t, err, "save backup file://", "never overwrites")
 		if text, _ := os.ReadFile(dir + "/" + there); string(text) != "precious" {
 			t.Errorf("%s was overwritten", there)
@@ -251,7 +251,7 @@ func TestSaveLeavesNothingOfABadStream(t *testing.T) {
 	for name, bad := range badStreams(1 << 20) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			_, err := Store{}.Save(t.Context(), "file://"+dir+"/shop/1.db", bad.stream, manifestForTest())
+			_, err := Store{Drivers: drivers}.Save(t.Context(), "file://"+dir+"/shop/1.db", bad.stream, manifestForTest())
 			backuptest.WantError(t, err, "save backup file://", bad.want, "take the snapshot again")
 			if files := filesBelow(t, dir); len(files) != 0 {
 				t.Errorf("left behind: %v", files)
@@ -267,7 +267,7 @@ func TestSaveStopsWithItsContext(t *testing.T) {
 		cancel()
 		return 0, ctx.Err()
 	}))
-	_, err := Store{}.Save(ctx, "file://"+dir+"/1.db", stream, manifestForTest())
+	_, err := Store{Drivers: drivers}.Save(ctx, "file://"+dir+"/1.db", stream, manifestForTest())
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -307,13 +307,13 @@ func TestVerifyFindsDamage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := t.TempDir() + "/1.db"
-			if _, err := (Store{}).Save(t.Context(), "file://"+object, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest()); err != nil {
+			if _, err := (Store{Drivers: drivers}).Save(t.Context(), "file://"+object, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest()); err != nil {
 				t.Fatal(err)
 			}
 			if err := tc.damage(object); err != nil {
 				t.Fatal(err)
 			}
-			_, err := Store{}.Verify(t.Context(), "file://"+object)
+			_, err := Store{Drivers: drivers}.Verify(t.Context(), "file://"+object)
 			backuptest.WantError(t, err, "verify backup file://"+object, tc.want)
 		})
 	}
@@ -323,7 +323,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	const size, ceiling = 256 << 20, memoryBound
 	url := "file://" + t.TempDir() + "/big.db"
 	peak := heapPeak(func() {
-		if m, err := (Store{}).Save(t.Context(), url, endlessSnapshot(size), manifestForTest()); err != nil || m.Size != size+32 {
+		if m, err := (Store{Drivers: drivers}).Save(t.Context(), url, endlessSnapshot(size), manifestForTest()); err != nil || m.Size != size+32 {
 			t.Errorf("%+v, %v", m, err)
 		}
 	})
@@ -359,7 +359,7 @@ func TestURLs(t *testing.T) {
 		"s3://b/k.db?region=r&secret_key=hunter2":     "unknown query parameter",
 		"gs://b/k.db?anonymous=true&hunter2x=hunter2": "invalid query parameter",
 	} {
-		_, err := Store{}.Save(t.Context(), url, bytes.NewReader(nil), Manifest{})
+		_, err := Store{Drivers: drivers}.Save(t.Context(), url, bytes.NewReader(nil), Manifest{})
 		backuptest.WantError(t, err, "save backup", want)
 		if strings.Contains(err.Error(), "=hunter2") || strings.Contains(err.Error(), ":hunter2") {
 			t.Errorf("%s: the error repeats a secret: %v", url, err)
@@ -406,6 +406,6 @@ func TestFilePermissions(t *testing.T) {
 	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Store{}.Save(t.Context(), "file://"+dir+"/1.db", bytes.NewReader(backuptest.Snapshot(4096)), Manifest{})
+	_, err := Store{Drivers: drivers}.Save(t.Context(), "file://"+dir+"/1.db", bytes.NewReader(backuptest.Snapshot(4096)), Manifest{})
 	backuptest.WantError(t, err, "permission denied")
 }

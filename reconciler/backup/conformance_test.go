@@ -23,9 +23,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"gocloud.dev/blob"
 
+	"github.com/quorate/quorate/reconciler/backup/azurestore"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/backup/driver"
+	"github.com/quorate/quorate/reconciler/backup/googlestore"
+	"github.com/quorate/quorate/reconciler/backup/s3store"
 	"github.com/quorate/quorate/reconciler/compression"
 )
+
+// drivers are those of all object stores.
+var drivers = driver.Set{"s3": s3store.Driver{}, "gs": googlestore.Driver{}, "azblob": azurestore.Driver{}}
 
 // place is a real object store on this machine, empty at first.
 type place struct {
@@ -50,9 +57,9 @@ func (p place) bucket(t *testing.T) *blob.Bucket {
 	}
 	t.Cleanup(s.close)
 	if s.key != "" {
-		return blob.PrefixedBucket(s.bucket, s.key)
+		return blob.PrefixedBucket(s.bucket.Bucket, s.key)
 	}
-	return s.bucket
+	return s.bucket.Bucket
 }
 
 // keys lists what is stored.
@@ -131,7 +138,7 @@ func TestS3Conforms(t *testing.T) {
 
 // 109: another one, which many run themselves.
 func TestMinIOConforms(t *testing.T) {
-	s := backuptest.StartMinIO(t)
+	s := startMinIO(t)
 	conform(t, func(t *testing.T) place { return s3Place(t, s) })
 }
 
@@ -142,7 +149,7 @@ func s3Place(t *testing.T, s *backuptest.S3) place {
 // placeAt is a directory of its own in the bucket that url makes object URLs of.
 func placeAt(t *testing.T, url func(key string) string) place {
 	base, query, _ := strings.Cut(url(strings.ReplaceAll(t.Name(), "/", "-")+"/"), "?")
-	return place{base: base, query: "?" + query}
+	return place{store: Store{Drivers: drivers}, base: base, query: "?" + query}
 }
 
 func testSaves(t *testing.T, p place) {

@@ -64,7 +64,7 @@ func TestSecretsForS3(t *testing.T) {
 				tc.query = query
 			}
 			url := "s3://backups/" + strings.ReplaceAll(name, " ", "-") + ".db?" + tc.query
-			_, err := Store{Credentials: data}.Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
+			_, err := Store{Drivers: drivers, Credentials: data}.Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
 			if tc.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -88,14 +88,14 @@ func TestRotatedCredentials(t *testing.T) {
 	data["ca.crt"] = certificate.CA
 	old := maps.Clone(data)
 	old["secret-access-key"] = []byte("rotated-away")
-	_, err := Store{Credentials: old}.List(t.Context(), s.URL(""))
+	_, err := Store{Drivers: drivers, Credentials: old}.List(t.Context(), s.URL(""))
 	backuptest.WantError(t, err, "permission denied", "in the Secret")
-	if _, err := (Store{Credentials: data}).List(t.Context(), s.URL("")); err != nil {
+	if _, err := (Store{Drivers: drivers, Credentials: data}).List(t.Context(), s.URL("")); err != nil {
 		t.Error(err)
 	}
-	_, err = Store{CA: certificate.CA, Credentials: map[string][]byte{}}.List(t.Context(), s.URL(""))
+	_, err = Store{Drivers: drivers, CA: certificate.CA, Credentials: map[string][]byte{}}.List(t.Context(), s.URL(""))
 	backuptest.WantError(t, err, "lacks the key access-key-id")
-	_, err = Store{CA: certificate.CA}.List(t.Context(), s.URL(""))
+	_, err = Store{Drivers: drivers, CA: certificate.CA}.List(t.Context(), s.URL(""))
 	backuptest.WantError(t, err, "no credentials for the store were found")
 }
 
@@ -110,10 +110,10 @@ func TestGoogleConforms(t *testing.T) {
 }
 
 func TestAzureConforms(t *testing.T) {
-	a := backuptest.StartAzure(t, backuptest.NewCertificate(t))
+	a := startAzure(t, backuptest.NewCertificate(t))
 	conform(t, func(t *testing.T) place {
-		p := placeAt(t, a.URL)
-		p.store.Credentials = a.Secret
+		p := placeAt(t, a.url)
+		p.store.Credentials = a.secret
 		return p
 	})
 }

@@ -42,7 +42,7 @@ func (p pausing) Read(b []byte) (int, error) {
 // its own, and says so.
 func TestEveryCallToASilentStoreEnds(t *testing.T) {
 	mute := backuptest.StartMute(t)
-	st := Store{Credentials: backuptest.S3Secret(), Calls: &Calls{Stall: 300 * time.Millisecond}}
+	st := Store{Drivers: drivers, Credentials: backuptest.S3Secret(), Calls: &Calls{Stall: 300 * time.Millisecond}}
 	url, ctx := mute.URL("1.db"), t.Context()
 	var group sync.WaitGroup
 	for op, call := range map[string]func() error{
@@ -115,7 +115,7 @@ func TestABackupLastsAsLongAsItMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, quiet := &Calls{}, 0
 		ctx, end := calls.Watch(t.Context(), func() { quiet++ })
-		st, began := Store{Calls: calls}, time.Now()
+		st, began := Store{Drivers: drivers, Calls: calls}, time.Now()
 		url := func(name string) string { return "file://" + dir + "/" + name + "?root=" + dir }
 		slow := pausing{DefaultStall - time.Second, bytes.NewReader(backuptest.Snapshot(64 << 10))}
 		if _, err := st.Save(ctx, url("slow.db"), slow, manifestForTest()); err != nil || time.Since(began) < 5*time.Hour {
@@ -147,7 +147,7 @@ func TestABackupThatTricklesEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		slow := pausing{4 * time.Minute, bytes.NewReader(backuptest.Snapshot(512 << 10))}
-		_, err := Store{}.Save(t.Context(), "file://"+dir+"/1.db?root="+dir, slow, manifestForTest())
+		_, err := Store{Drivers: drivers}.Save(t.Context(), "file://"+dir+"/1.db?root="+dir, slow, manifestForTest())
 		if took := time.Since(began); err == nil || took > Timeout+5*time.Minute {
 			t.Errorf("%v after %s", err, took)
 		}
@@ -157,7 +157,7 @@ func TestABackupThatTricklesEnds(t *testing.T) {
 // 173: no more calls pile up at one store than it has places, and others have their own.
 func TestCallsToOneStoreAreBounded(t *testing.T) {
 	mute, dir := backuptest.StartMute(t), t.TempDir()
-	st := Store{Credentials: backuptest.S3Secret(), Calls: &Calls{Stall: time.Second}}
+	st := Store{Drivers: drivers, Credentials: backuptest.S3Secret(), Calls: &Calls{Stall: time.Second}}
 	var group sync.WaitGroup
 	for range 3 * callsAtOnce {
 		group.Go(func() {
@@ -182,7 +182,7 @@ func TestWaitingForAPlaceIsNoSilenceOfTheStore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const url = "s3://backups/1.db"
-				st := Store{Calls: &Calls{}}
+				st := Store{Drivers: drivers, Calls: &Calls{}}
 				to, err := parseURL("", url)
 				if err != nil {
 					t.Fatal(err)

@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
 // Discard removes what a Save that was killed left at objectURL: the object, if it
@@ -36,7 +34,7 @@ func (st Store) Discard(ctx context.Context, objectURL string) error {
 	// the object after its manifest, and the manifest is looked at after the object here,
 	// so that one of the two removes a manifest without an object.
 	for _, key := range []string{s.key, s.key + ManifestSuffix} {
-		if err := s.bucket.Delete(ctx, key); err != nil && !notFound(err) {
+		if err := s.bucket.Delete(ctx, key); err != nil && !s.notFound(err) {
 			return s.failed(err)
 		}
 	}
@@ -57,28 +55,11 @@ func (s *object) notDiscarded(ctx context.Context) error {
 // abortUploads ends the uploads of the object in S3. Other stores drop unfinished
 // ones by themselves, after a week at most.
 func (s *object) abortUploads(ctx context.Context) error {
-	var client *s3.Client
-	if !s.bucket.As(&client) {
+	if s.bucket.AbortUploads == nil {
 		return s.removeDrafts()
 	}
-	pages := s3.NewListMultipartUploadsPaginator(client, &s3.ListMultipartUploadsInput{Bucket: &s.target.bucket, Prefix: &s.key})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if unknownToStore(err) {
-			// It drops parts by itself, or never.
-			return nil
-		}
-		if err != nil {
-			return s.failed(err)
-		}
-		for _, upload := range page.Uploads {
-			if *upload.Key != s.key {
-				continue
-			}
-			if _, err := (s3Uploads{client, s}).AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.target.bucket, Key: upload.Key, UploadId: upload.UploadId}); err != nil {
-				return s.failed(err)
-			}
-		}
+	if err := s.bucket.AbortUploads(ctx, s.key); err != nil {
+		return s.failed(err)
 	}
 	return nil
 }

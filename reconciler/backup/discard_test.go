@@ -15,7 +15,7 @@ func TestNoManifestOutlivesADiscardedBackup(t *testing.T) {
 	s := backuptest.StartS3(t)
 	backuptest.SetCredentials(t, "tester", backuptest.Secret)
 	p := behind(t, s.Address, s.URL, backuptest.Certificate{})
-	direct := place{base: p.base, query: strings.ReplaceAll(p.query, p.proxy.Address, s.Address)}
+	direct := place{store: p.store, base: p.base, query: strings.ReplaceAll(p.query, p.proxy.Address, s.Address)}
 	before := func(method, suffix string, then func()) {
 		p.proxy.Set(func(_ http.ResponseWriter, r *http.Request) bool {
 			if r.Method == method && strings.HasSuffix(r.URL.Path, suffix) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -13,9 +12,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"gocloud.dev/gcerrors"
-	"google.golang.org/api/googleapi"
+
+	"github.com/quorate/quorate/reconciler/backup/driver"
 )
 
 // storeError is one sentence about a backup that went wrong: the operation, the
@@ -23,6 +22,8 @@ import (
 type storeError struct {
 	op, object, problem, cause, next string
 	err                              error
+	// answer is what the store has answered in err.
+	answer driver.Answer
 }
 
 func (e *storeError) Error() string {
@@ -48,9 +49,14 @@ func (e *leftoverError) Error() string {
 
 func (e *leftoverError) Unwrap() error { return e.error }
 
+// wrap makes the error of a cause, whose text is not repeated.
+func (s *object) wrap(problem, next string, err error) *storeError {
+	return &storeError{op: s.op, object: s.target.name, problem: problem, next: next, err: err, answer: s.answer(err)}
+}
+
 // problem makes the error for something that quorate itself found.
 func (s *object) problem(problem, next string, err error) error {
-	e := &storeError{op: s.op, object: s.target.name, problem: problem, next: next, err: err}
+	e := s.wrap(problem, next, err)
 	if err != nil {
 		e.cause = s.cause(err)
 	}
@@ -60,7 +66,7 @@ func (s *object) problem(problem, next string, err error) error {
 // damaged makes the error for an object that is not what its manifest says. It wraps
 // ErrDamaged.
 func (s *object) damaged(problem string, err error) error {
-	e := &storeError{op: s.op, object: s.target.name, problem: problem, next: "this backup cannot be restored: take a new one", err: errors.Join(ErrDamaged, err)}
+	e := s.wrap(problem, "this backup cannot be restored: take a new one", errors.Join(ErrDamaged, err))
 	if err != nil {
 		e.cause = s.cause(err)
 	}
@@ -74,8 +80,7 @@ func (s *object) exists(err error) error {
 
 // noBackup makes the error that wraps ErrNotFound.
 func (s *object) noBackup(err error) error {
-	e := &storeError{op: s.op, object: s.target.name, problem: ErrNotFound.Error(), next: "take a backup, or correct the object URL", err: errors.Join(ErrNotFound, err)}
-	return e
+	return s.wrap(ErrNotFound.Error(), "take a backup, or correct the object URL", errors.Join(ErrNotFound, err))
 }
 
 // noBucket makes the error for a bucket that does not exist.
@@ -91,7 +96,7 @@ func (s *object) absent(ctx context.Context, err error) error {
 	}
 	ok, aerr := s.bucket.IsAccessible(ctx)
 	switch {
-	case aerr != nil && !denied(aerr):
+	case aerr != nil && !s.denied(aerr):
 		return s.failed(aerr)
 	case aerr == nil && !ok:
 		return s.noBucket(err)
@@ -119,11 +124,11 @@ func (s *object) failed(err error) error {
 		return s.problem("the store did not answer in time", "check that the store is healthy, or allow more time", err)
 	case errors.Is(err, context.Canceled):
 		return s.problem("the operation was cancelled", "it is tried again with the next pass", err)
-	case archived(err):
+	case archived(s.answer(err)):
 		return s.problem("it is archived and cannot be read at once", "have the store bring it back, and leave manifests out of the rule that archives them", err)
 	case locked(err):
 		return s.problem("the store keeps it as it is, by a lock or a retention policy", "wait until that ends, or end it there", err)
-	case denied(err):
+	case s.denied(err):
 		return s.problem("permission denied", "check the store's credentials "+s.origin()+" and their rights to list, read, write and delete in "+s.target.bucket, err)
 	case code == gcerrors.FailedPrecondition || code == gcerrors.AlreadyExists:
 		return s.exists(err)
@@ -146,24 +151,10 @@ func (s *object) origin() string {
 // URL's query: openers and SDKs quote whole URLs.
 func (s *object) cause(err error) string {
 	text := err.Error()
-	var api interface {
-		error
-		ErrorCode() string
-		ErrorMessage() string
-	}
-	opErr, azure, google := (*net.OpError)(nil), (*azcore.ResponseError)(nil), (*googleapi.Error)(nil)
-	request := (*url.Error)(nil)
-	switch {
-	case errors.As(err, &azure):
-		// Its own text is the whole answer, over many lines.
-		text = fmt.Sprintf("%d %s", azure.StatusCode, azure.ErrorCode)
-	case errors.As(err, &google):
-		text = fmt.Sprintf("%d %s", google.Code, google.Message)
-	case errors.As(err, &api):
-		text = api.ErrorCode()
-		if m := api.ErrorMessage(); m != "" && m != text {
-			text += ": " + m
-		}
+	opErr, request := (*net.OpError)(nil), (*url.Error)(nil)
+	switch answer := s.answer(err); {
+	case answer.Text != "":
+		text = answer.Text
 	case errors.As(err, &opErr):
 		text = opErr.Error()
 	case errors.As(err, &request):
@@ -176,30 +167,28 @@ func (s *object) cause(err error) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// status is the HTTP status in a store's error, 0 when there is none.
-func status(err error) int {
-	var aws interface {
-		error
-		HTTPStatusCode() int
+// answer returns what the store has answered in an error, the zero value for nothing.
+func (s *object) answer(err error) driver.Answer {
+	a := recordedAnswer(err)
+	if d := s.driver(); d != nil && err != nil && a == (driver.Answer{}) {
+		return d.Answer(err)
 	}
-	azure := (*azcore.ResponseError)(nil)
-	google := (*googleapi.Error)(nil)
-	switch {
-	case errors.As(err, &aws):
-		return aws.HTTPStatusCode()
-	case errors.As(err, &azure):
-		return azure.StatusCode
-	case errors.As(err, &google):
-		return google.Code
+	return a
+}
+
+// recordedAnswer returns what the store has answered in an error that an operation has returned.
+func recordedAnswer(err error) driver.Answer {
+	if own := (*storeError)(nil); errors.As(err, &own) {
+		return own.answer
 	}
-	return 0
+	return driver.Answer{}
 }
 
 // denied reports whether the store refused the credentials or their rights.
 // The status decides, because the blob package takes Google's 403 for not found
 // and does not know S3's InvalidAccessKeyId and SignatureDoesNotMatch.
-func denied(err error) bool {
-	code := status(err)
+func (s *object) denied(err error) bool {
+	code := s.answer(err).Status
 	return code == http.StatusForbidden || code == http.StatusUnauthorized ||
 		errors.Is(err, os.ErrPermission) || gcerrors.Code(err) == gcerrors.PermissionDenied
 }
@@ -213,29 +202,13 @@ func unreachable(err error) bool {
 // notFound reports whether the store answered that there is no such object or
 // bucket. An unknown host is not an answer, though the blob package takes it for
 // one in Azure.
-func notFound(err error) bool {
-	return gcerrors.Code(err) == gcerrors.NotFound && !denied(err) && !unreachable(err)
-}
-
-// code is the store's own name of what is wrong, or "".
-func code(err error) string {
-	var api interface {
-		error
-		ErrorCode() string
-	}
-	azure := (*azcore.ResponseError)(nil)
-	switch {
-	case errors.As(err, &azure):
-		return azure.ErrorCode
-	case errors.As(err, &api):
-		return api.ErrorCode()
-	}
-	return ""
+func (s *object) notFound(err error) bool {
+	return gcerrors.Code(err) == gcerrors.NotFound && !s.denied(err) && !unreachable(err)
 }
 
 // archived reports whether the object lies where it cannot be read from at once.
-func archived(err error) bool {
-	return slices.Contains([]string{"InvalidObjectState", "BlobArchived", "BlobBeingRehydrated"}, code(err))
+func archived(a driver.Answer) bool {
+	return slices.Contains([]string{"InvalidObjectState", "BlobArchived", "BlobBeingRehydrated"}, a.Code)
 }
 
 // locked reports whether an object lock or a retention policy keeps the object as it is.
@@ -252,13 +225,14 @@ func locked(err error) bool {
 // it as it is. Another object may fare better, and the same one another day. A store
 // that is away or overloaded, or does not know the credentials, has refused nothing.
 func Refused(err error) bool {
-	switch code(err) {
+	answer := recordedAnswer(err)
+	switch answer.Code {
 	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "RequestTimeTooSkewed", "ExpiredToken", "AuthenticationFailed":
 		return false
 	case "InvalidRequest": // so MinIO and others say that a lock is on the object
 		return true
 	}
-	switch status(err) {
+	switch answer.Status {
 	case http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusConflict:
 		return true
 	}
@@ -268,6 +242,6 @@ func Refused(err error) bool {
 // aboutObject reports whether an error may be about one object alone: the store has
 // answered, and may answer otherwise about the next one.
 func aboutObject(err error) bool {
-	code, path := status(err), (*os.PathError)(nil)
+	code, path := recordedAnswer(err).Status, (*os.PathError)(nil)
 	return code != 0 && code != http.StatusUnauthorized || errors.As(err, &path)
 }

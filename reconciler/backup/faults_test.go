@@ -47,9 +47,9 @@ func TestFaults(t *testing.T) {
 			return p
 		},
 		"Azure": func(t *testing.T) faulty {
-			a := backuptest.StartAzure(t, certificate)
-			p := behind(t, a.Address, a.URL, certificate)
-			p.store.Credentials = a.Secret
+			a := startAzure(t, certificate)
+			p := behind(t, a.address, a.url, certificate)
+			p.store.Credentials = a.secret
 			return p
 		},
 	} {

@@ -40,7 +40,7 @@ func TestTheIdentityAtGoogleMayComeLater(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", identity)
 	const object = "gs://backups/k.db"
 	save := func() error {
-		_, err := Store{}.Save(t.Context(), object, bytes.NewReader(backuptest.Snapshot(1<<20)), Manifest{})
+		_, err := Store{Drivers: drivers}.Save(t.Context(), object, bytes.NewReader(backuptest.Snapshot(1<<20)), Manifest{})
 		return err
 	}
 	backuptest.WantError(t, save(), "no credentials for the store were found")
@@ -54,7 +54,7 @@ func TestTheIdentityAtGoogleMayComeLater(t *testing.T) {
 	if err := save(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Store{}).Verify(t.Context(), object); err != nil {
+	if _, err := (Store{Drivers: drivers}).Verify(t.Context(), object); err != nil {
 		t.Error(err)
 	}
 	wantSignedAs(t, object, "backups@test.iam.gserviceaccount.com")
@@ -95,7 +95,7 @@ func TestTheIdentityAtGoogleMayComeLater(t *testing.T) {
 // wantSignedAs wants the URL of an object to be signed as an account.
 func wantSignedAs(t *testing.T, objectURL, account string) {
 	t.Helper()
-	text, err := Store{}.Sign(t.Context(), objectURL, time.Hour)
+	text, err := Store{Drivers: drivers}.Sign(t.Context(), objectURL, time.Hour)
 	if err != nil {
 		t.Error(err)
 		return

@@ -16,6 +16,7 @@ import (
 	"gocloud.dev/blob/fileblob"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/backup/driver"
 )
 
 // A Secret that says anything about an account is never made up for by the process's
@@ -27,14 +28,14 @@ func TestEnvironment(t *testing.T) {
 		want   bool
 	}{
 		"none":              {nil, true},
-		"a CA alone":        {secret{keyCA: nil}, true},
+		"a CA alone":        {secret{driver.KeyCA: nil}, true},
 		"empty":             {secret{}, false},
-		"a key":             {secret{keyAWSID: nil}, false},
-		"a CA and a key":    {secret{keyCA: nil, keyAWSID: nil}, false},
+		"a key":             {secret{"access-key-id": nil}, false},
+		"a CA and a key":    {secret{driver.KeyCA: nil, "access-key-id": nil}, false},
 		"of another kind":   {secret{"x": nil}, false},
 		"of other two keys": {secret{"x": nil, "y": nil}, false},
 	} {
-		if got := (Store{Credentials: c.secret}).FromEnvironment(); got != c.want {
+		if got := (Store{Drivers: drivers, Credentials: c.secret}).FromEnvironment(); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -44,7 +45,7 @@ func TestEnvironment(t *testing.T) {
 // trusted beside it.
 func TestAuthority(t *testing.T) {
 	own, given := backuptest.NewCertificate(t).CA, backuptest.NewCertificate(t).CA
-	st := Store{Credentials: map[string][]byte{keyCA: own}}
+	st := Store{Drivers: drivers, Credentials: map[string][]byte{driver.KeyCA: own}}
 	if string(st.Authority()) != string(own) {
 		t.Error("the Secret's is not taken")
 	}
@@ -64,11 +65,11 @@ func TestAuthority(t *testing.T) {
 // The URL's own region comes before that of the Secret, which stands in for none.
 func TestRegion(t *testing.T) {
 	file := map[string][]byte{
-		keyAWSFile:   []byte("[default]\naws_access_key_id = a\naws_secret_access_key = b\n"),
-		keyAWSConfig: []byte("[default]\nregion = eu-west-1\n"),
+		"credentials": []byte("[default]\naws_access_key_id = a\naws_secret_access_key = b\n"),
+		"config":      []byte("[default]\nregion = eu-west-1\n"),
 	}
-	wantRegion(t, Store{Credentials: file}, "", "eu-west-1")
-	wantRegion(t, Store{Credentials: file}, "region=us-east-2", "us-east-2")
+	wantRegion(t, Store{Drivers: drivers, Credentials: file}, "", "eu-west-1")
+	wantRegion(t, Store{Drivers: drivers, Credentials: file}, "region=us-east-2", "us-east-2")
 }
 
 // wantRegion opens a bucket, and looks at the client.
@@ -92,7 +93,7 @@ func TestOwnProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("AWS_CONFIG_FILE", config)
-	wantRegion(t, Store{}, "profile=backups", "eu-west-3")
+	wantRegion(t, Store{Drivers: drivers}, "profile=backups", "eu-west-3")
 }
 
 // A root that is a file is no directory to write into.
@@ -101,7 +102,7 @@ func TestRootThatIsAFile(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Store{}.Verify(t.Context(), "file://"+file+"/x.db?root="+url.QueryEscape(file))
+	_, err := Store{Drivers: drivers}.Verify(t.Context(), "file://"+file+"/x.db?root="+url.QueryEscape(file))
 	backuptest.WantError(t, err, "the directory "+file+" does not exist")
 }
 
@@ -125,7 +126,8 @@ func TestCloseEndsConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := false
-	(&object{bucket: bucket, idle: func() { ended = true }, ended: func() {}}).close()
+	closing := &driver.Bucket{Bucket: bucket, CloseIdle: func() { ended = true }}
+	(&object{bucket: closing, ended: func() {}}).close()
 	if !ended {
 		t.Error("they are left open")
 	}
@@ -135,11 +137,11 @@ func TestCloseEndsConnections(t *testing.T) {
 func TestAnnotateOnce(t *testing.T) {
 	dir := t.TempDir()
 	at := "file://" + dir + "/x.db?root=" + dir
-	if _, err := (Store{}).Save(t.Context(), at, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest()); err != nil {
+	if _, err := (Store{Drivers: drivers}).Save(t.Context(), at, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest()); err != nil {
 		t.Fatal(err)
 	}
 	asked := 0
-	if err := (Store{}).Annotate(t.Context(), at, func(*Manifest) { asked++ }); err != nil || asked != 1 {
+	if err := (Store{Drivers: drivers}).Annotate(t.Context(), at, func(*Manifest) { asked++ }); err != nil || asked != 1 {
 		t.Errorf("asked %d times, %v", asked, err)
 	}
 }

@@ -121,7 +121,7 @@ func sift(manifests []Manifest, errs []error) ([]Manifest, error) {
 			good = append(good, m)
 		case errors.Is(err, ErrNotFound):
 			// Removed since it was listed.
-		case errors.Is(err, errBadManifest), archived(err), given && aboutObject(err):
+		case errors.Is(err, errBadManifest), archived(recordedAnswer(err)), given && aboutObject(err):
 			broken.Errors = append(broken.Errors, err)
 		default:
 			return nil, err
@@ -167,10 +167,10 @@ func (st Store) Remove(ctx context.Context, objectURL string) error {
 	if m.Origin != "" {
 		return s.problem("it is a copy of "+m.Origin+", and quorate removes only what it wrote", "delete the copy by hand if nobody needs it", nil)
 	}
-	if err := s.bucket.Delete(ctx, s.key+ManifestSuffix); err != nil && !notFound(err) {
+	if err := s.bucket.Delete(ctx, s.key+ManifestSuffix); err != nil && !s.notFound(err) {
 		return s.failed(err)
 	}
-	if err := s.bucket.Delete(ctx, s.key); err != nil && !notFound(err) {
+	if err := s.bucket.Delete(ctx, s.key); err != nil && !s.notFound(err) {
 		return &leftoverError{s.problem("the manifest is deleted, and the object is not", "delete the object by hand", err), s.cause(err)}
 	}
 	return nil

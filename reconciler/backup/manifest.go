@@ -9,6 +9,7 @@ import (
 
 	"gocloud.dev/gcerrors"
 
+	"github.com/quorate/quorate/reconciler/backup/driver"
 	"github.com/quorate/quorate/reconciler/backup/manifest"
 	"github.com/quorate/quorate/reconciler/compression"
 )
@@ -59,8 +60,8 @@ func (s *object) writeText(ctx context.Context, text []byte, only condition) err
 	switch {
 	case rerr == nil && bytes.Equal(stored, text):
 		return nil
-	case only.replace && (gcerrors.Code(werr) == gcerrors.FailedPrecondition || errors.Is(werr, errChanged)):
-		return errChanged
+	case only.replace && (gcerrors.Code(werr) == gcerrors.FailedPrecondition || errors.Is(werr, driver.ErrChanged)):
+		return driver.ErrChanged
 	case werr != nil:
 		return s.failed(werr)
 	case rerr != nil:
@@ -104,7 +105,7 @@ func (s *object) badManifest(problem, next string) error {
 // manifestText reads the manifest's bytes.
 func (s *object) manifestText(ctx context.Context) ([]byte, error) {
 	r, err := s.bucket.NewReader(ctx, s.key+ManifestSuffix, nil)
-	if notFound(err) {
+	if s.notFound(err) {
 		return nil, s.absent(ctx, err)
 	}
 	if err != nil {
@@ -166,14 +167,14 @@ func (st Store) rewrite(ctx context.Context, op, objectURL string, change func(s
 	}
 	defer s.close()
 	for range annotateTries {
-		if err = s.rewriteOnce(ctx, change); !errors.Is(err, errChanged) {
+		if err = s.rewriteOnce(ctx, change); !errors.Is(err, driver.ErrChanged) {
 			return err
 		}
 	}
 	return s.problem("the manifest changes all the time", "look at what else writes there", err)
 }
 
-// rewriteOnce tries it once. errChanged says that another was faster.
+// rewriteOnce tries it once. driver.ErrChanged says that another was faster.
 func (s *object) rewriteOnce(ctx context.Context, change func(s *object, text []byte, old Manifest) ([]byte, error)) error {
 	// The version is read before the text: a change in between is found, not lost.
 	only, err := s.sameManifest(ctx)

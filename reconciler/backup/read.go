@@ -27,7 +27,7 @@ type storedReader struct {
 // the store has a private key, or must be.
 func (s *object) openStored(ctx context.Context, m Manifest, mustDecrypt bool) (*storedReader, error) {
 	raw, err := s.bucket.NewReader(ctx, s.key, nil)
-	if notFound(err) {
+	if s.notFound(err) {
 		return nil, s.problem("the manifest is there but the snapshot is not", "restore the object, or take a new backup", nil)
 	}
 	if err != nil {

@@ -169,7 +169,7 @@ func TestDiscardRemovesDraftsOfTheObjectOnly(t *testing.T) {
 		}
 	}
 	url := "file://" + strings.ReplaceAll(dir, "[", "%5B") + "/x"
-	if err := (Store{}).Discard(t.Context(), url); err != nil {
+	if err := (Store{Drivers: drivers}).Discard(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
 	if left := filesBelow(t, dir); !slices.Equal(left, []string{"other.tmp", "x.123", "x.db.123.tmp", "y.123.tmp"}) {
@@ -178,7 +178,7 @@ func TestDiscardRemovesDraftsOfTheObjectOnly(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "x.124.tmp", "full"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	backuptest.WantError(t, (Store{}).Discard(t.Context(), url), "discard unfinished backup", "x")
+	backuptest.WantError(t, (Store{Drivers: drivers}).Discard(t.Context(), url), "discard unfinished backup", "x")
 }
 
 // Each mistake in a Secret for Google and for Azure is named, and no value of it.
@@ -207,20 +207,12 @@ func TestSecretsForGoogleAndAzure(t *testing.T) {
 			for key, value := range c.secret {
 				data[key] = []byte(value)
 			}
-			_, err := Store{Credentials: data}.ReadManifest(t.Context(), c.url)
+			_, err := Store{Drivers: drivers, Credentials: data}.ReadManifest(t.Context(), c.url)
 			backuptest.WantError(t, err, "read backup manifest", c.want)
 			if strings.Contains(err.Error(), backuptest.Secret) {
 				t.Errorf("it repeats the value: %v", err)
 			}
 		})
-	}
-}
-
-// A profile's comments are no values of it.
-func TestProfileOfAWS(t *testing.T) {
-	got := awsProfile("[default]\na = 1\n# a = 2\n; a = 3\nnothing\n[other]\na = 4\n", "default")
-	if len(got) != 1 || got["a"] != "1" {
-		t.Errorf("%q", got)
 	}
 }
 
@@ -236,7 +228,7 @@ func TestRecipientsThatAreNone(t *testing.T) {
 		"a key and nonsense": {good, "hunter2"},
 	} {
 		dir := t.TempDir()
-		_, err := Store{Recipients: recipients}.Save(t.Context(), "file://"+dir+"/x.db", bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
+		_, err := Store{Drivers: drivers, Recipients: recipients}.Save(t.Context(), "file://"+dir+"/x.db", bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
 		backuptest.WantError(t, err, "one of the encryption recipients is no public key of age")
 		if left := filesBelow(t, dir); len(left) > 0 || strings.Contains(err.Error(), recipients[len(recipients)-1]) && recipients[len(recipients)-1] != "" {
 			t.Errorf("%s: left are %q: %v", name, left, err)
@@ -248,7 +240,7 @@ func TestRecipientsThatAreNone(t *testing.T) {
 func TestPrivateKeysThatDoNotFit(t *testing.T) {
 	owner, dir := newIdentity(t), t.TempDir()
 	url := "file://" + dir + "/x.db"
-	store := Store{Recipients: []string{owner.Recipient().String()}}
+	store := Store{Drivers: drivers, Recipients: []string{owner.Recipient().String()}}
 	if _, err := store.Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest()); err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +257,7 @@ func TestPrivateKeysThatDoNotFit(t *testing.T) {
 // An object URL that is none is refused by every operation.
 func TestEveryOperationRefusesWhatIsNoURL(t *testing.T) {
 	const url = "mem://b/k.db"
-	st, ctx := Store{}, t.Context()
+	st, ctx := Store{Drivers: drivers}, t.Context()
 	for op, try := range map[string]func() error{
 		"verify":        func() error { _, err := st.Verify(ctx, url); return err },
 		"open":          func() error { _, _, err := st.Open(ctx, url); return err },
@@ -303,8 +295,8 @@ func TestManifestsThatMakeNoSense(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "x.db"+ManifestSuffix), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Store{}.ReadManifest(t.Context(), url)
+		_, err := Store{Drivers: drivers}.ReadManifest(t.Context(), url)
 		backuptest.WantError(t, err, want)
-		backuptest.WantError(t, Store{}.Annotate(t.Context(), url, func(*Manifest) {}), want)
+		backuptest.WantError(t, Store{Drivers: drivers}.Annotate(t.Context(), url, func(*Manifest) {}), want)
 	}
 }

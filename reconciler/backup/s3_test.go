@@ -23,7 +23,7 @@ import (
 // contents lists the bucket's objects and the uploads that are under way.
 func contents(t *testing.T, s *backuptest.S3) (keys []string) {
 	t.Helper()
-	store, _, err := Store{}.open(t.Context(), "list", s.URL("x"), asking)
+	store, _, err := Store{Drivers: drivers}.open(t.Context(), "list", s.URL("x"), asking)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,20 +54,20 @@ func TestS3SaveAndVerify(t *testing.T) {
 	s := backuptest.StartS3(t)
 	for name, size := range map[string]int{"small": 4096, "one-part": partBytes, "multi-part": 3*partBytes + 4096} {
 		url := s.URL("shop/" + name + ".db")
-		if _, err := (Store{}).ReadManifest(t.Context(), url); !errors.Is(err, ErrNotFound) {
+		if _, err := (Store{Drivers: drivers}).ReadManifest(t.Context(), url); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%s before: %v", name, err)
 		}
-		saved, err := Store{}.Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(size)), manifestForTest())
+		saved, err := Store{Drivers: drivers}.Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(size)), manifestForTest())
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if saved.Object != "s3://backups/shop/"+name+".db" {
 			t.Errorf("object %q", saved.Object)
 		}
-		if m, err := (Store{}).Verify(t.Context(), url); err != nil || !reflect.DeepEqual(m, saved) {
+		if m, err := (Store{Drivers: drivers}).Verify(t.Context(), url); err != nil || !reflect.DeepEqual(m, saved) {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}
-		_, err = Store{}.Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(8192)), manifestForTest())
+		_, err = Store{Drivers: drivers}.Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(8192)), manifestForTest())
 		backuptest.WantError(t, err, "save backup s3://backups/shop/"+name+".db", "never overwrites")
 	}
 	if keys := contents(t, s); len(keys) != 6 {
@@ -84,15 +84,15 @@ func TestS3RefusesARace(t *testing.T) {
 		stream := readerFunc(func(p []byte) (int, error) {
 			if !raced {
 				raced = true
-				if _, err := (Store{}).Save(t.Context(), s.URL(key), bytes.NewReader(backuptest.Snapshot(2048)), manifestForTest()); err != nil {
+				if _, err := (Store{Drivers: drivers}).Save(t.Context(), s.URL(key), bytes.NewReader(backuptest.Snapshot(2048)), manifestForTest()); err != nil {
 					t.Error(err)
 				}
 			}
 			return first.Read(p)
 		})
-		_, err := Store{}.Save(t.Context(), s.URL(key), stream, manifestForTest())
+		_, err := Store{Drivers: drivers}.Save(t.Context(), s.URL(key), stream, manifestForTest())
 		backuptest.WantError(t, err, "never overwrites")
-		if m, err := (Store{}).Verify(t.Context(), s.URL(key)); err != nil || m.Size != 2048+32 {
+		if m, err := (Store{Drivers: drivers}).Verify(t.Context(), s.URL(key)); err != nil || m.Size != 2048+32 {
 			t.Errorf("the other's backup: %+v, %v", m, err)
 		}
 	}
@@ -105,7 +105,7 @@ func TestS3LeavesNothingOfABadStream(t *testing.T) {
 	s := backuptest.StartS3(t)
 	for _, size := range []int{1 << 20, 4 * partBytes} {
 		for name, bad := range badStreams(size) {
-			_, err := Store{}.Save(t.Context(), s.URL("bad.db"), bad.stream, manifestForTest())
+			_, err := Store{Drivers: drivers}.Save(t.Context(), s.URL("bad.db"), bad.stream, manifestForTest())
 			backuptest.WantError(t, err, "save backup s3://backups/bad.db", bad.want)
 			if keys := contents(t, s); len(keys) != 0 {
 				t.Errorf("%s of %d bytes left %v", name, size, keys)
@@ -126,7 +126,7 @@ func TestS3AbortsWhenTheContextEnds(t *testing.T) {
 		}
 		return data.Read(p)
 	})
-	_, err := Store{}.Save(ctx, s.URL("late.db"), stream, manifestForTest())
+	_, err := Store{Drivers: drivers}.Save(ctx, s.URL("late.db"), stream, manifestForTest())
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -139,11 +139,11 @@ func TestS3Refusals(t *testing.T) {
 	s := backuptest.StartS3(t)
 	query := "?region=us-east-1&endpoint=http://" + s.Address
 	save := func(url string) error {
-		_, err := Store{}.Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
+		_, err := Store{Drivers: drivers}.Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
 		return err
 	}
 	backuptest.WantError(t, save("s3://nowhere/k.db"+query), "the bucket nowhere does not exist")
-	_, err := Store{}.ReadManifest(t.Context(), "s3://nowhere/k.db"+query)
+	_, err := Store{Drivers: drivers}.ReadManifest(t.Context(), "s3://nowhere/k.db"+query)
 	backuptest.WantError(t, err, "the bucket nowhere does not exist")
 	if errors.Is(err, ErrNotFound) {
 		t.Error("a missing bucket must not pass for a missing backup")
@@ -154,8 +154,8 @@ func TestS3Refusals(t *testing.T) {
 		{"nobody", backuptest.Secret}: "No user exists",
 	} {
 		backuptest.SetCredentials(t, credentials[0], credentials[1])
-		_, rerr := Store{}.ReadManifest(t.Context(), s.URL("k.db"))
-		_, verr := Store{}.Verify(t.Context(), s.URL("k.db"))
+		_, rerr := Store{Drivers: drivers}.ReadManifest(t.Context(), s.URL("k.db"))
+		_, verr := Store{Drivers: drivers}.Verify(t.Context(), s.URL("k.db"))
 		for _, err := range []error{rerr, verr, save(s.URL("k.db"))} {
 			backuptest.WantError(t, err, want)
 			if strings.Contains(err.Error(), backuptest.Secret) || errors.Is(err, ErrNotFound) {
@@ -178,7 +178,7 @@ func TestS3Refusals(t *testing.T) {
 func TestS3Unreachable(t *testing.T) {
 	backuptest.SetCredentials(t, "tester", backuptest.Secret)
 	url := "s3://backups/k.db?region=us-east-1&endpoint=http://" + backuptest.FreeAddress(t)
-	_, err := Store{}.ReadManifest(t.Context(), url)
+	_, err := Store{Drivers: drivers}.ReadManifest(t.Context(), url)
 	backuptest.WantError(t, err, "cannot be reached", "connection refused")
 	if errors.Is(err, ErrNotFound) {
 		t.Error("silence must not pass for a missing backup")
@@ -188,7 +188,7 @@ func TestS3Unreachable(t *testing.T) {
 
 func TestS3FindsDamage(t *testing.T) {
 	s := backuptest.StartS3(t)
-	if _, err := (Store{}).Save(t.Context(), s.URL("k.db"), bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest()); err != nil {
+	if _, err := (Store{Drivers: drivers}).Save(t.Context(), s.URL("k.db"), bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest()); err != nil {
 		t.Fatal(err)
 	}
 	data := backuptest.Snapshot(4096)
@@ -196,7 +196,7 @@ func TestS3FindsDamage(t *testing.T) {
 	if err := os.WriteFile(s.Dir+"/backups/k.db", data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Store{}.Verify(t.Context(), s.URL("k.db"))
+	_, err := Store{Drivers: drivers}.Verify(t.Context(), s.URL("k.db"))
 	backuptest.WantError(t, err, "verify backup s3://backups/k.db", "damaged")
 	t.Log(err)
 }
@@ -211,7 +211,7 @@ func TestS3ServerCutMidUpload(t *testing.T) {
 		s.Stop()
 		return 0, io.EOF
 	}), data)
-	_, err := Store{}.Save(ctx, s.URL("cut.db"), stream, manifestForTest())
+	_, err := Store{Drivers: drivers}.Save(ctx, s.URL("cut.db"), stream, manifestForTest())
 	backuptest.WantError(t, err, "save backup s3://backups/cut.db")
 	if ctx.Err() != nil {
 		t.Error("the save lasted until its context ended")
@@ -236,7 +236,7 @@ func TestS3SilentServer(t *testing.T) {
 	defer func() { _ = l.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err = Store{}.Save(ctx, "s3://backups/k.db?region=us-east-1&endpoint=http://"+l.Addr().String(), bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
+	_, err = Store{Drivers: drivers}.Save(ctx, "s3://backups/k.db?region=us-east-1&endpoint=http://"+l.Addr().String(), bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
 	backuptest.WantError(t, err, "did not answer in time")
 	t.Log(err)
 }
@@ -245,7 +245,7 @@ func TestS3MemoryIsBounded(t *testing.T) {
 	s := backuptest.StartS3(t)
 	const size, ceiling = 192 << 20, memoryBound
 	peak := heapPeak(func() {
-		if _, err := (Store{}).Save(t.Context(), s.URL("big.db"), endlessSnapshot(size), manifestForTest()); err != nil {
+		if _, err := (Store{Drivers: drivers}).Save(t.Context(), s.URL("big.db"), endlessSnapshot(size), manifestForTest()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -273,7 +273,7 @@ func TestS3KeepsNoConnection(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	for range 3 {
-		_, err := Store{}.ReadManifest(t.Context(), "s3://backups/k.db?region=us-east-1&use_path_style=true&endpoint="+server.URL)
+		_, err := Store{Drivers: drivers}.ReadManifest(t.Context(), "s3://backups/k.db?region=us-east-1&use_path_style=true&endpoint="+server.URL)
 		backuptest.WantError(t, err, "the bucket backups does not exist")
 	}
 	for range 500 {

@@ -6,12 +6,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"time"
 
-	"gocloud.dev/blob"
-	_ "gocloud.dev/blob/azureblob" // the scheme azblob
 	"gocloud.dev/blob/fileblob"
-	_ "gocloud.dev/blob/gcsblob" // the scheme gs
+
+	"github.com/quorate/quorate/reconciler/backup/driver"
 )
 
 const (
@@ -22,7 +20,7 @@ const (
 	parallelParts = 2
 	// cleanupTimeout bounds the removal of what a failed save left, which must
 	// also happen when the caller's ctx has ended.
-	cleanupTimeout = 10 * time.Second
+	cleanupTimeout = driver.CleanupTimeout
 )
 
 // object is an open bucket and the one object in it that an operation is
@@ -31,10 +29,8 @@ type object struct {
 	store  Store
 	op     string
 	target target
-	bucket *blob.Bucket
+	bucket *driver.Bucket
 	key    string
-	// idle closes the connections of a transport that is this object's own.
-	idle func()
 	// watch ends the call when nothing moves, and ended is called when it has ended.
 	watch *watch
 	ended func()
@@ -73,22 +69,27 @@ const (
 // openBucket opens the bucket of the object.
 func (s *object) openBucket(ctx context.Context, saving bool) (err error) {
 	t := s.target
-	u := &url.URL{Scheme: t.scheme, Host: t.bucket, RawQuery: t.query.Encode()}
-	switch t.scheme {
-	case "file":
+	if t.scheme == "file" {
 		return s.openDirectory(saving)
-	case "s3":
-		s.bucket, err = s.openS3(ctx, u)
-	case "gs":
-		s.bucket, err = s.openGoogle(ctx, u)
-	default:
-		s.bucket, err = s.openAzure(ctx, u)
 	}
-	if err != nil {
+	d := s.driver()
+	if d == nil {
+		return s.problem("this program has no driver for the scheme "+t.scheme, "report this as a bug", nil)
+	}
+	u := &url.URL{Scheme: t.scheme, Host: t.bucket, RawQuery: t.query.Encode()}
+	s.bucket, err = d.Open(ctx, u, s.store.access())
+	own := (*driver.Problem)(nil)
+	switch {
+	case errors.As(err, &own):
+		return s.problem(own.Problem, own.Next, own.Err)
+	case err != nil:
 		return s.failed(err)
 	}
 	return nil
 }
+
+// driver returns the driver of the object's store, nil for a directory.
+func (s *object) driver() driver.Driver { return s.store.Drivers[s.target.scheme] }
 
 // openDirectory opens a file store. The root must exist, since a missing one is
 // an unmounted volume or a typing error; what is below is made when saving.
@@ -98,8 +99,7 @@ func (s *object) openDirectory(saving bool) error {
 	} else if err != nil {
 		return s.failed(err)
 	}
-	var err error
-	s.bucket, err = fileblob.OpenBucket(filepath.FromSlash(s.target.bucket), &fileblob.Options{
+	bucket, err := fileblob.OpenBucket(filepath.FromSlash(s.target.bucket), &fileblob.Options{
 		CreateDir:   saving,
 		DirFileMode: 0o750,
 		NoTempDir:   true,
@@ -111,6 +111,7 @@ func (s *object) openDirectory(saving bool) error {
 	if err != nil {
 		return s.failed(err)
 	}
+	s.bucket = &driver.Bucket{Bucket: bucket}
 	s.answered()
 	return nil
 }
@@ -119,8 +120,8 @@ func (s *object) openDirectory(saving bool) error {
 // about the backup.
 func (s *object) close() {
 	_ = s.bucket.Close()
-	if s.idle != nil {
-		s.idle()
+	if s.bucket.CloseIdle != nil {
+		s.bucket.CloseIdle()
 	}
 	s.ended()
 }

@@ -15,7 +15,7 @@ func (st Store) OpenStored(ctx context.Context, objectURL string, from int64) (i
 	}
 	r, err := s.bucket.NewRangeReader(ctx, s.key, from, -1, nil)
 	switch {
-	case notFound(err):
+	case s.notFound(err):
 		err = s.absent(ctx, err)
 	case err != nil:
 		err = s.failed(err)

@@ -144,7 +144,7 @@ func TestRefusalsAreToldFromFailures(t *testing.T) {
 // or to remove one: nothing is lost by trying, and quorate knows it for a refusal.
 func TestObjectLockRefuses(t *testing.T) {
 	s := backuptest.StartS3(t)
-	o, _, err := Store{}.open(t.Context(), "test", s.URL("x"), asking)
+	o, _, err := Store{Drivers: drivers}.open(t.Context(), "test", s.URL("x"), asking)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestObjectLockRefuses(t *testing.T) {
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	p := place{base: "s3://locked/", query: strings.TrimPrefix(s.URL(""), "s3://backups/")}
+	p := place{store: Store{Drivers: drivers}, base: "s3://locked/", query: strings.TrimPrefix(s.URL(""), "s3://backups/")}
 	saved := p.save(t, "good.db", backuptest.Snapshot(4096))
 	before := p.keys(t)
 	for op, err := range map[string]error{

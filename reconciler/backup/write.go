@@ -5,16 +5,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 
-	"cloud.google.com/go/storage"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
-	azureblob "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
-	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"gocloud.dev/blob"
 
+	"github.com/quorate/quorate/reconciler/backup/driver"
 	"github.com/quorate/quorate/reconciler/backup/manifest"
 	"github.com/quorate/quorate/reconciler/compression"
 )
@@ -26,7 +22,7 @@ func (s *object) refuseExisting(ctx context.Context) error {
 		switch {
 		case err == nil:
 			return s.exists(nil)
-		case !notFound(err):
+		case !s.notFound(err):
 			return s.failed(err)
 		}
 	}
@@ -85,62 +81,36 @@ func (s *object) seal(plain io.Reader, stored *source, m *Manifest) (err error) 
 // there is to be replaced.
 type condition struct {
 	replace bool
-	// etag and generation are the version that is replaced, as S3 and Azure, and
-	// Google name it. Without: any.
-	etag       string
-	generation int64
+	// apply has the store compare the version that is replaced. nil: any is.
+	apply func(as func(any) bool)
 }
-
-// errChanged says that a conditional write found another version.
-var errChanged = errors.New("it was changed by another")
 
 // sameManifest is the condition that the manifest is still the one of now.
 func (s *object) sameManifest(ctx context.Context) (condition, error) {
 	attributes, err := s.bucket.Attributes(ctx, s.key+ManifestSuffix)
-	if notFound(err) {
+	if s.notFound(err) {
 		return condition{}, s.absent(ctx, err)
 	}
 	if err != nil {
 		return condition{}, s.failed(err)
 	}
-	only := condition{replace: true, etag: attributes.ETag}
-	var google storage.ObjectAttrs
-	if attributes.As(&google) {
-		only.generation = google.Generation
+	only := condition{replace: true}
+	if s.bucket.IfUnchanged != nil {
+		only.apply = s.bucket.IfUnchanged(attributes)
 	}
 	return only, nil
 }
 
-// apply puts the condition into what a driver is about to write.
-func (c condition) apply(as func(any) bool) {
-	var amazon *transfermanager.UploadObjectInput
-	var google **storage.ObjectHandle
-	var azure *azblob.UploadStreamOptions
-	switch {
-	case !c.replace:
-	case as(&amazon):
-		amazon.IfMatch = &c.etag
-	case as(&google):
-		*google = (*google).If(storage.Conditions{GenerationMatch: c.generation})
-	case as(&azure):
-		etag := azcore.ETag(c.etag)
-		azure.AccessConditions = &azblob.AccessConditions{ModifiedAccessConditions: &azureblob.ModifiedAccessConditions{IfMatch: &etag}}
-	}
-}
-
-// errOwnUpload ends the driver's upload before it begins.
-var errOwnUpload = errors.New("uploaded without the driver")
-
 // write stores what r gives under key, if the condition holds. When r fails,
 // nothing may be stored, and the stores differ in how they are told so: Google's and
 // Azure's drivers complete the object even then, unless their ctx is cancelled
-// before they are closed. S3 is not cancelled, since its parts are waited for.
+// before they are closed. An upload of the driver's own is not cancelled, since its
+// parts are waited for.
 func (s *object) write(ctx context.Context, key string, r io.Reader, only condition) error {
 	uploading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	source := &uploadReader{r: r, fail: cancel}
-	var amazon *transfermanager.UploadObjectInput
-	err := s.bucket.Upload(uploading, key, source, &blob.WriterOptions{
+	options := &blob.WriterOptions{
 		BufferSize:     partBytes,
 		MaxConcurrency: parallelParts,
 		ContentType:    "application/octet-stream",
@@ -150,17 +120,30 @@ func (s *object) write(ctx context.Context, key string, r io.Reader, only condit
 				// A snapshot holds every secret of the cluster it was taken from.
 				return source.file.Chmod(0o600)
 			}
-			only.apply(as)
-			if as(&amazon) {
-				return errOwnUpload
+			if only.apply != nil {
+				only.apply(as)
 			}
 			return nil
 		},
-	})
-	var client *s3.Client
-	if errors.Is(err, errOwnUpload) && s.bucket.As(&client) {
-		source.fail = func() {}
-		return s.uploadS3(ctx, client, amazon, source)
+	}
+	if s.bucket.Upload == nil {
+		return s.bucket.Bucket.Upload(uploading, key, source, options)
+	}
+	source.fail = func() {}
+	return s.judgeUpload(s.bucket.Upload(ctx, key, source, options), only)
+}
+
+// judgeUpload says what an error of a driver's own upload means.
+func (s *object) judgeUpload(err error, only condition) error {
+	switch code := s.answer(err).Status; {
+	case errors.Is(err, driver.ErrExists):
+		return s.exists(nil)
+	case code == http.StatusPreconditionFailed && only.replace:
+		return driver.ErrChanged
+	case code == http.StatusPreconditionFailed:
+		return s.exists(err)
+	case code == http.StatusNotFound:
+		return s.noBucket(err)
 	}
 	return err
 }
@@ -208,7 +191,7 @@ func (s *object) discard(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	for _, key := range []string{s.key + ManifestSuffix, s.key} {
-		if err := s.bucket.Delete(ctx, key); err != nil && !notFound(err) {
+		if err := s.bucket.Delete(ctx, key); err != nil && !s.notFound(err) {
 			return &leftoverError{cause, s.cause(err)}
 		}
 	}

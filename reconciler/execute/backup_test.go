@@ -73,8 +73,9 @@ func TestCredentialsOfBackupsComeFromTheSecret(t *testing.T) {
 			}
 			return s
 		}
-		_, err = store().List(w.Context(), "s3://backups/?region=eu-west-1")
-		backuptest.WantError(t, err, "lacks the key access-key-id")
+		if store().FromEnvironment() {
+			t.Error("a Secret without data passes for none, so that the daemon's own credentials would be used")
+		}
 		secret.Data = map[string][]byte{"access-key-id": []byte("a"), "secret-access-key": []byte("hunter2")}
 		if _, err := secrets.Update(w.Context(), secret, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)

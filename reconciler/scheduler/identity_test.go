@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/report"
@@ -30,6 +31,7 @@ func backsUp(t *testing.T, o reconciler.Options) (*reconciler.Reconciler, *recon
 	if _, err := api.CoreV1().Secrets("shop").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	o.Drivers = clouds.Drivers()
 	r := reconciler.New(api, standAlone{&reconcilertest.FakeEtcd{Database: backuptest.Snapshot(8 << 10)}}, eventrecord.NewFakeRecorder(1000),
 		report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(&bytes.Buffer{}, nil)), o)
 	t.Cleanup(r.Close)

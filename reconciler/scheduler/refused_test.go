@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/guard"
@@ -50,7 +51,7 @@ func startLocker(t *testing.T, backups int, edits ...func(*schema.BackupSchedule
 		return strings.ReplaceAll(server.URL("shop/orders/"+key), server.Address, l.proxy.Address)
 	}
 	r := reconciler.New(l.api, nil, l.events, report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(l.log, nil)), reconciler.Options{
-		Render: reconcilertest.OrdersOptions(), BackupURL: l.url("{{ .UID }}.db"), InsecureStores: true,
+		Render: reconcilertest.OrdersOptions(), BackupURL: l.url("{{ .UID }}.db"), Drivers: clouds.Drivers(), InsecureStores: true,
 	})
 	t.Cleanup(func() { r.Close() })
 	if err := r.Start(t.Context()); err != nil {
@@ -64,7 +65,7 @@ func startLocker(t *testing.T, backups int, edits ...func(*schema.BackupSchedule
 	l.pass() // makes the record
 	for n := range backups {
 		m := backup.Manifest{Namespace: "shop", Name: "orders", Schedule: l.q.Name(), ScheduleUID: string(l.live().UID), ClusterID: "feed", Time: l.time(n), Revision: int64(n + 1)}
-		saved, err := backup.Store{}.Save(t.Context(), l.url(fmt.Sprint(n, ".db")), bytes.NewReader(backuptest.Snapshot(4096)), m)
+		saved, err := backup.Store{Drivers: clouds.Drivers()}.Save(t.Context(), l.url(fmt.Sprint(n, ".db")), bytes.NewReader(backuptest.Snapshot(4096)), m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +137,7 @@ func (l *locker) retain() {
 // stored are the backups in the store, newest first.
 func (l *locker) stored() []backup.Manifest {
 	l.Helper()
-	list, err := backup.Store{}.List(l.Context(), l.url(""))
+	list, err := backup.Store{Drivers: clouds.Drivers()}.List(l.Context(), l.url(""))
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
@@ -337,7 +338,9 @@ func TestSilentStoresCostNoOtherStore(t *testing.T) {
 	}
 	log := &bytes.Buffer{}
 	r := reconciler.New(api, standAlone{&reconcilertest.FakeEtcd{Database: backuptest.Snapshot(8 << 10)}}, eventrecord.NewFakeRecorder(1000),
-		report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(log, nil)), reconciler.Options{BackupStallTimeout: 20 * time.Second, MaxBackups: 4, InsecureStores: true, BackupPlaces: []string{"file:///"}})
+		report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(log, nil)), reconciler.Options{
+			BackupStallTimeout: 20 * time.Second, MaxBackups: 4, Drivers: clouds.Drivers(), InsecureStores: true, BackupPlaces: []string{"file:///"},
+		})
 	t.Cleanup(r.Close)
 	var all []desired.Backup
 	request := func(name string, to schema.Destination) desired.Backup {

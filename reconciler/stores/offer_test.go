@@ -1,13 +1,18 @@
 package stores_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
@@ -47,5 +52,43 @@ func TestWaysToReadABackup(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.err)
 			}
 		})
+	}
+}
+
+// A pod without credentials can read the backup, and nothing else, by the URL that it is given; the URL does not hold
+// the credentials.
+func TestSignedURLOpensTheBackup(t *testing.T) {
+	s, snapshot := backuptest.StartS3(t), backuptest.Snapshot(64<<10)
+	store := backup.Store{Drivers: clouds.Drivers()}
+	url := s.URL("c1.db")
+	if _, err := store.Save(t.Context(), url, bytes.NewReader(snapshot), backup.Manifest{}); err != nil {
+		t.Fatal(err)
+	}
+	way, signed, err := stores.Stores{}.Way(t.Context(), store, stores.Offered{ObjectURL: url})
+	if err != nil || way != (stores.Way{}) || strings.Contains(signed, backuptest.Secret) {
+		t.Fatalf("%+v, %v, or the secret is in the URL", way, err)
+	}
+	get := func(url string) (int, []byte) {
+		resp, err := http.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, text
+	}
+	if code, text := get(signed); code != http.StatusOK || !bytes.Equal(text, snapshot) {
+		t.Errorf("the store answers %d with %d bytes", code, len(text))
+	}
+	plain, _, _ := strings.Cut(signed, "?")
+	if code, _ := get(plain); code == http.StatusOK {
+		t.Error("the test proves nothing: anybody can read the bucket")
+	}
+	other := strings.Replace(signed, "/c1.db?", "/c1.db"+backup.ManifestSuffix+"?", 1)
+	if code, _ := get(other); code == http.StatusOK {
+		t.Error("the URL opens another object as well")
 	}
 }

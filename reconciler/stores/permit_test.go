@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
@@ -26,7 +27,9 @@ func storesOf(t *testing.T, backupURL string) stores.Stores {
 	another := clustertest.StoreSecret("another", backuptest.S3Secret())
 	another.Labels = map[string]string{naming.LabelUse: "something-else"}
 	kube := fake.NewClientset(another, clustertest.StoreSecret("keys", backuptest.S3Secret()), clustertest.StoreSecret("authority", map[string][]byte{"ca.crt": backuptest.NewCertificate(t).CA}))
-	return stores.Stores{Kube: kube, Log: slog.New(slog.DiscardHandler), Calls: &backup.Calls{}, BackupURL: backupURL, Insecure: true}
+	return stores.Stores{
+		Kube: kube, Log: slog.New(slog.DiscardHandler), Drivers: clouds.Drivers(), Calls: &backup.Calls{}, BackupURL: backupURL, Insecure: true,
+	}
 }
 
 // ways are all ways in which the daemon comes to a store by what Git says: a template for
@@ -72,7 +75,7 @@ func TestTheAttackerWouldHearOfTheIdentity(t *testing.T) {
 	a := backuptest.StartAttacker(t)
 	for url := range a.Reached("1.db") {
 		before := a.Asked()
-		if _, err := (backup.Store{}).ReadManifest(t.Context(), url); err == nil || a.Asked() == before {
+		if _, err := (backup.Store{Drivers: clouds.Drivers()}).ReadManifest(t.Context(), url); err == nil || a.Asked() == before {
 			t.Errorf("%s: nothing was asked, %v", url, err)
 		}
 	}

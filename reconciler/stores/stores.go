@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/driver"
 	"github.com/quorate/quorate/reconciler/backup/signing"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/kube"
@@ -26,6 +27,8 @@ type Stores struct {
 	// Sign gives out the URL by which a pod without credentials reads a backup. Default
 	// that of the store itself.
 	Sign func(ctx context.Context, store backup.Store, objectURL string, expiry time.Duration) (string, error)
+	// Drivers are those of the stores that are no directories.
+	Drivers driver.Set
 	// Calls says how long and how often the stores are called, for all together.
 	Calls *backup.Calls
 	// BackupURL is the template of the daemon's place for backups, "" for none. Its
@@ -64,7 +67,7 @@ func (s Stores) OpenWith(ctx context.Context, namespace, name, objectURL string)
 // with is a store with the credentials of a Secret.
 func (s Stores) with(ctx context.Context, namespace, name string) (backup.Store, error) {
 	if name == "" {
-		return backup.Store{Calls: s.Calls}, nil
+		return backup.Store{Drivers: s.Drivers, Calls: s.Calls}, nil
 	}
 	secret, err := s.Kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -77,7 +80,7 @@ func (s Stores) with(ctx context.Context, namespace, name string) (backup.Store,
 		return backup.Store{}, err
 	}
 	// One without data must not pass for none.
-	store := backup.Store{Calls: s.Calls, Credentials: make(map[string][]byte, len(secret.Data))}
+	store := backup.Store{Drivers: s.Drivers, Calls: s.Calls, Credentials: make(map[string][]byte, len(secret.Data))}
 	maps.Copy(store.Credentials, secret.Data)
 	return store, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -66,7 +67,7 @@ func (m *member) stored(ctx context.Context) (b storedBackup, err error) {
 	if err := json.Unmarshal(text, &b.manifest); err != nil {
 		return b, err
 	}
-	store := backup.Store{Credentials: map[string][]byte{"access-key-id": []byte(m.store.AccessKey), "secret-access-key": []byte(m.store.SecretKey)}}
+	store := backup.Store{Drivers: clouds.Drivers(), Credentials: map[string][]byte{"access-key-id": []byte(m.store.AccessKey), "secret-access-key": []byte(m.store.SecretKey)}}
 	b.signed, err = store.Sign(ctx, m.store.ObjectURL(b.key), signedFor)
 	return b, err
 }

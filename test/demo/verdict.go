@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -73,7 +74,7 @@ func (d *demo) checkBackups(ctx context.Context) (string, error) {
 	}
 	found := map[string]string{}
 	for _, key := range keys {
-		m, err := backup.Store{}.Verify(ctx, d.store.ObjectURL(key))
+		m, err := backup.Store{Drivers: clouds.Drivers()}.Verify(ctx, d.store.ObjectURL(key))
 		if err != nil {
 			return "", err
 		}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -57,7 +58,7 @@ func TestDisasterRecovery(t *testing.T) {
 
 	// The newest backup, whichever that is by now.
 	w.must(shared.store.UseCredentials())
-	list, err := backup.Store{}.List(t.Context(), shared.store.ObjectURL("scheduled/"+w.namespace+"/orders/"))
+	list, err := backup.Store{Drivers: clouds.Drivers()}.List(t.Context(), shared.store.ObjectURL("scheduled/"+w.namespace+"/orders/"))
 	if err != nil || len(list) == 0 {
 		t.Fatalf("%d backups, %v", len(list), err)
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -43,7 +44,7 @@ spec:
 	taken, _, err := w.taken(t.Context())
 	w.must(err)
 	url := taken[0].URL(shared.store.ObjectURL(""))
-	if m, err := (backup.Store{Identity: key.String()}).Verify(t.Context(), url); err != nil || !m.Encrypted {
+	if m, err := (backup.Store{Drivers: clouds.Drivers(), Identity: key.String()}).Verify(t.Context(), url); err != nil || !m.Encrypted {
 		t.Fatalf("%+v, %v", m, err)
 	}
 

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -42,7 +43,7 @@ func TestRestoreFromAClaim(t *testing.T) {
 	w.expectNone("StatefulSet", "Job")
 
 	// A file system takes some of the volume for itself.
-	m, err := backup.Store{}.ReadManifest(t.Context(), url)
+	m, err := backup.Store{Drivers: clouds.Drivers()}.ReadManifest(t.Context(), url)
 	w.must(err)
 	w.commitFiles("Ask for larger volumes", sized(fmt.Sprintf("%dMi", state.RestoreRoom(cmp.Or(m.SnapshotSize, m.Size))>>20+1)))
 	hold = w.awaitHold("Unhealthy", rollLimit, "the volume has no room for it", "raise storage.size in its file")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -61,7 +62,7 @@ func (w *world) awaitBackup(request string) {
 // those of its schedule, newest first.
 func (w *world) taken(ctx context.Context) (once, scheduled []backup.Manifest, err error) {
 	w.must(shared.store.UseCredentials())
-	list, err := backup.Store{}.List(ctx, shared.store.ObjectURL(w.namespace+"/"))
+	list, err := backup.Store{Drivers: clouds.Drivers()}.List(ctx, shared.store.ObjectURL(w.namespace+"/"))
 	for _, m := range list {
 		if m.Request == "before-sale" {
 			once = append(once, m)

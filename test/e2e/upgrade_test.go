@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/test/checkout"
 	"github.com/quorate/quorate/test/lab"
 	"github.com/quorate/quorate/test/picture"
@@ -153,7 +154,7 @@ func (w *world) expectBackups(want ...string) {
 	clusterID := w.record().ClusterID
 	var found []string
 	for _, key := range w.backups(shared.store) {
-		m, err := backup.Store{}.Verify(w.Context(), shared.store.ObjectURL(key))
+		m, err := backup.Store{Drivers: clouds.Drivers()}.Verify(w.Context(), shared.store.ObjectURL(key))
 		w.must(err)
 		found = append(found, fmt.Sprintf("%s before %s", m.EtcdVersion, m.TargetVersion))
 		if m.ClusterID != clusterID || m.Namespace != w.namespace || m.Name != name || m.Commit == "" || m.Revision == 0 {

@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/reconciler/restore"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/test/lab"
@@ -146,13 +147,13 @@ func (k *kube) backUp() string {
 func (k *kube) restore(url string) {
 	k.Helper()
 	k.etcd.Kill()
-	m, err := backup.Store{}.Verify(k.Context(), url)
+	m, err := backup.Store{Drivers: clouds.Drivers()}.Verify(k.Context(), url)
 	k.must(err)
 	volume := k.TempDir()
 	k.must(restore.Run(restore.Request{
 		Volume: volume, Member: k.etcd.Name, PeerURL: k.etcd.PeerURL, Token: "another", AtLeast: m.Revision,
 		Fetch: func(path string) error {
-			from, _, err := backup.Store{}.Open(k.Context(), url)
+			from, _, err := backup.Store{Drivers: clouds.Drivers()}.Open(k.Context(), url)
 			if err != nil {
 				return err
 			}
@@ -266,7 +267,7 @@ func storeBackup(t *testing.T, client *clientv3.Client, url string, m backup.Man
 	snapshot, err := client.Snapshot(t.Context())
 	must(err)
 	defer func() { _ = snapshot.Close() }()
-	_, err = backup.Store{}.Save(t.Context(), url, snapshot, m)
+	_, err = backup.Store{Drivers: clouds.Drivers()}.Save(t.Context(), url, snapshot, m)
 	must(err)
 	return url
 }

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/clouds"
 	"github.com/quorate/quorate/test/freeport"
 	"github.com/quorate/quorate/test/needs"
 )
@@ -114,7 +115,7 @@ func TestS3Server(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	save := func(key string) error {
-		_, err := backup.Store{}.Save(t.Context(), s.ObjectURL(key), bytes.NewReader(snapshot()), backup.Manifest{})
+		_, err := backup.Store{Drivers: clouds.Drivers()}.Save(t.Context(), s.ObjectURL(key), bytes.NewReader(snapshot()), backup.Manifest{})
 		return err
 	}
 	if err := s.SetWritable(false); err != nil {
@@ -138,7 +139,7 @@ func TestS3Server(t *testing.T) {
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (backup.Store{}).ReadManifest(t.Context(), s.ObjectURL("shop/d.db")); !errors.Is(err, backup.ErrNotFound) {
+	if _, err := (backup.Store{Drivers: clouds.Drivers()}).ReadManifest(t.Context(), s.ObjectURL("shop/d.db")); !errors.Is(err, backup.ErrNotFound) {
 		t.Error(err)
 	}
 	if backups, err := s.Backups(); err != nil || !slices.Equal(backups, []string{"shop/b.db"}) {

@@ -58,7 +58,7 @@ func StartFaulty(t *testing.T, address string, c Certificate) *Faulty {
 		if err != nil {
 			t.Fatal(err)
 		}
-		upstream.Scheme, proxy.Transport = "https", c.transport(t)
+		upstream.Scheme, proxy.Transport = "https", c.Transport(t)
 		server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 		server.StartTLS()
 	}

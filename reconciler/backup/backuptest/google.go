@@ -13,9 +13,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-)
 
-const fakeGoogleModule = "github.com/fsouza/fake-gcs-server@v1.56.1"
+	"github.com/quorate/quorate/test/needs"
+)
 
 // Google is a running server of Google Cloud Storage's API with the bucket
 // "backups".
@@ -26,7 +26,7 @@ type Google struct {
 	// Address is where it listens.
 	Address string
 
-	*process
+	*Process
 }
 
 // StartGoogle starts a server that speaks TLS and ends with the test.
@@ -40,7 +40,7 @@ func StartGoogle(t *testing.T, c Certificate) *Google {
 func StartGoogleItself(t *testing.T, c Certificate, iam string) *Google {
 	t.Helper()
 	g := startGoogle(t, c, "storage.googleapis.com")
-	transport, was := c.transport(t), http.DefaultTransport
+	transport, was := c.Transport(t), http.DefaultTransport
 	transport.TLSClientConfig.ServerName = "localhost" // as its certificate says
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		switch address {
@@ -59,15 +59,12 @@ func StartGoogleItself(t *testing.T, c Certificate, iam string) *Google {
 // startGoogle starts a server that is public under a host, its own address by default.
 func startGoogle(t *testing.T, c Certificate, public string) *Google {
 	t.Helper()
-	binary, err := installed(fakeGoogleModule)
-	if err != nil {
-		t.Fatalf("Google's server: %v", err)
-	}
+	binary := needs.Server(t, "fake-gcs-server")
 	g := &Google{Address: FreeAddress(t), Secret: map[string][]byte{"credentials.json": serviceAccount(t), "ca.crt": c.CA}}
 	host, port, _ := net.SplitHostPort(g.Address)
-	g.process = start(t, g.Address, nil, binary, "-backend", "filesystem", "-filesystem-root", t.TempDir(), "-scheme", "https", "-host", host, "-port", port,
+	g.Process = Start(t, g.Address, nil, binary, "-backend", "filesystem", "-filesystem-root", t.TempDir(), "-scheme", "https", "-host", host, "-port", port,
 		"-external-url", "https://"+g.Address, "-public-host", cmp.Or(public, g.Address), "-cert-location", c.CertFile, "-private-key-location", c.KeyFile, "-log-level", "error")
-	client := http.Client{Transport: c.transport(t)}
+	client := http.Client{Transport: c.Transport(t)}
 	resp, err := client.Post("https://"+g.Address+"/storage/v1/b?project=test", "application/json", bytes.NewReader([]byte(`{"name":"backups"}`)))
 	if err != nil {
 		t.Fatal(err)

@@ -2,34 +2,28 @@ package backuptest
 
 import (
 	"os"
-	"os/exec"
 	"runtime"
 	"testing"
+
+	"github.com/quorate/quorate/test/needs"
 )
 
-const (
-	versitygwModule = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
-	// Secret is the secret of every test store's credentials, which nothing may
-	// print.
-	Secret = "s3-test-secret-do-not-print"
-)
-
-// versitygwBinary is an S3 server on a directory: the one that QUORATE_VERSITYGW
-// names, else one that is built.
-func versitygwBinary() (string, error) {
-	if path := os.Getenv("QUORATE_VERSITYGW"); path != "" {
-		return exec.LookPath(path)
-	}
-	return installed(versitygwModule)
-}
+// Secret is the secret of every test store's credentials, which nothing may
+// print.
+const Secret = "s3-test-secret-do-not-print"
 
 // S3 is a running S3 server with the bucket "backups".
 type S3 struct {
 	// Dir holds the buckets as directories, Address is where it listens.
 	Dir, Address string
 
-	*process
+	*Process
 	scheme string
+}
+
+// NewS3 describes an S3 server that a test has started itself, without TLS.
+func NewS3(dir, address string, p *Process) *S3 {
+	return &S3{Dir: dir, Address: address, Process: p, scheme: "http"}
 }
 
 // StartS3 starts a server that ends with the test, and puts its credentials into
@@ -55,17 +49,14 @@ func startS3(t *testing.T, scheme string, args ...string) *S3 {
 	if runtime.GOOS != "linux" {
 		t.Skip("the S3 server keeps its metadata in extended attributes")
 	}
-	binary, err := versitygwBinary()
-	if err != nil {
-		t.Fatalf("S3 server: %v", err)
-	}
+	binary := needs.Server(t, "versitygw")
 	s := &S3{Dir: t.TempDir(), Address: FreeAddress(t), scheme: scheme}
 	if err := os.Mkdir(s.Dir+"/backups", 0o755); err != nil {
 		t.Fatal(err)
 	}
 	args = append([]string{"--port", s.Address, "--quiet"}, args...)
 	args = append(args, "posix", "--sidecar", t.TempDir(), s.Dir)
-	s.process = start(t, s.Address, []string{"ROOT_ACCESS_KEY=tester", "ROOT_SECRET_KEY=" + Secret}, binary, args...)
+	s.Process = Start(t, s.Address, []string{"ROOT_ACCESS_KEY=tester", "ROOT_SECRET_KEY=" + Secret}, binary, args...)
 	return s
 }
 

@@ -65,8 +65,8 @@ func NewCertificate(t *testing.T) Certificate {
 	return c
 }
 
-// transport trusts the CA.
-func (c Certificate) transport(t *testing.T) *http.Transport {
+// Transport returns a transport that trusts the CA alone.
+func (c Certificate) Transport(t *testing.T) *http.Transport {
 	t.Helper()
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(c.CA)

@@ -1,4 +1,4 @@
-package backup
+package googlestore
 
 import (
 	"context"
@@ -17,21 +17,27 @@ import (
 	"golang.org/x/oauth2/google"
 	"google.golang.org/api/iamcredentials/v1"
 	"google.golang.org/api/option"
+
+	"github.com/quorate/quorate/reconciler/backup/driver"
 )
 
-// ownGoogle opens a bucket of Google Cloud Storage with the daemon's own identity. It is
-// looked for each time: the server that gives a pod its identity may not answer yet when the
+// openAsDaemon opens a bucket of Google Cloud Storage with the daemon's own identity, which is
+// looked up each time: the server that gives a pod its identity may not answer yet when the
 // pod is new, an account may be bound later, and the opener that the blob package registers
-// keeps what it found first, or that there was none, until the process ends.
-func (s *object) ownGoogle(ctx context.Context, u *url.URL) (*blob.Bucket, error) {
+// keeps its first result, even that there was none, until the process ends.
+func openAsDaemon(ctx context.Context, u *url.URL) (*blob.Bucket, error) {
 	q := u.Query()
 	if anonymous, _ := strconv.ParseBool(q.Get("anonymous")); anonymous || os.Getenv("STORAGE_EMULATOR_HOST") != "" {
 		return blob.DefaultURLMux().OpenBucketURL(ctx, u) // without any identity
 	}
-	// Its tokens are asked for with the ctx of this call, also after it.
-	creds, err := gcp.DefaultCredentialsWithParams(context.WithoutCancel(ctx), google.CredentialsParams{UniverseDomain: q.Get("universe_domain")})
+	// Tokens are requested with the ctx of this call, also after it.
+	params := google.CredentialsParams{UniverseDomain: q.Get("universe_domain")}
+	creds, err := gcp.DefaultCredentialsWithParams(context.WithoutCancel(ctx), params)
 	if err != nil {
-		return nil, s.problem("no credentials for the store were found", "give quorate the store's credentials in a Secret, or an identity at Google", err)
+		return nil, &driver.Problem{
+			Problem: "no credentials for the store were found",
+			Next:    "give quorate the store's credentials in a Secret, or an identity at Google", Err: err,
+		}
 	}
 	client, err := gcp.NewHTTPClient(gcp.DefaultTransport(), creds.TokenSource)
 	if err != nil {
@@ -46,9 +52,9 @@ func (s *object) ownGoogle(ctx context.Context, u *url.URL) (*blob.Bucket, error
 	return opener.OpenBucketURL(ctx, u)
 }
 
-// signsAs has URLs signed by the service account of an identity: with its key, where the
-// identity is one, else by Google's IAM, which wants the account to have the role Service
-// Account Token Creator on itself. An identity without an account signs none.
+// signsAs makes the service account of an identity sign URLs: with its key, if the identity
+// has one, else by Google's IAM, which requires the account to have the role Service
+// Account Token Creator on itself. An identity without an account cannot sign.
 func signsAs(ctx context.Context, creds *google.Credentials, client *gcp.HTTPClient, options *gcsblob.Options) {
 	var file struct {
 		Email         string `json:"client_email"`
@@ -69,7 +75,8 @@ func signsAs(ctx context.Context, creds *google.Credentials, client *gcp.HTTPCli
 	}
 	options.MakeSignBytes = func(ctx context.Context) gcsblob.SignBytesFunc {
 		return func(payload []byte) ([]byte, error) {
-			service, err := iamcredentials.NewService(ctx, append(options.ClientOptions, option.WithHTTPClient(&client.Client))...)
+			all := append(options.ClientOptions, option.WithHTTPClient(&client.Client))
+			service, err := iamcredentials.NewService(ctx, all...)
 			if err != nil {
 				return nil, err
 			}

@@ -1,4 +1,4 @@
-package backuptest
+package backup
 
 import (
 	"fmt"
@@ -10,19 +10,21 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 )
 
-// Lookalikes are what stores that speak only a part of S3 make of the rest, for a proxy
+// lookalikes are what stores that speak only a part of S3 make of the rest, for a proxy
 // before one that speaks all of it. Each is what some real store answers.
-func Lookalikes(t *testing.T) map[string]Fault {
+func lookalikes(t *testing.T) map[string]backuptest.Fault {
 	const header = "A header you provided implies functionality that is not implemented"
-	return map[string]Fault{
+	return map[string]backuptest.Fault{
 		// Backblaze B2, Alibaba OSS, OpenStack Swift.
 		"conditions not implemented": when(conditional, http.StatusNotImplemented, "NotImplemented", header),
 		"conditions invalid":         when(conditional, http.StatusBadRequest, "InvalidArgument", "Unsupported header 'if-none-match' received for this API call."),
 		"conditions no request":      when(conditional, http.StatusBadRequest, "InvalidRequest", "Invalid Request"),
 		// Ceph and others, which at first looked at them in PutObject alone.
-		"conditions ignored": Ignoring(t, "If-None-Match", "If-Match"),
+		"conditions ignored": ignoring(t, "If-None-Match", "If-Match"),
 		// Ceph, IBM, NetApp, MinIO before 2024; Google's S3 API; Storj.
 		"trailers mismatch":        when(trailing, http.StatusBadRequest, "XAmzContentSHA256Mismatch", "The provided 'x-amz-content-sha256' header does not match what was computed."),
 		"trailers not signed":      when(trailing, http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided."),
@@ -36,7 +38,7 @@ func Lookalikes(t *testing.T) map[string]Fault {
 }
 
 // when answers some requests with an error as S3 writes it.
-func when(is func(*http.Request) bool, status int, code, message string) Fault {
+func when(is func(*http.Request) bool, status int, code, message string) backuptest.Fault {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if !is(r) {
 			return false
@@ -77,9 +79,9 @@ func abortsUpload(r *http.Request) bool {
 	return r.Method == http.MethodDelete && r.URL.Query().Has("uploadId")
 }
 
-// Ignoring is a store that takes no notice of some headers of what is written. They are
+// ignoring is a store that takes no notice of some headers of what is written. They are
 // signed, so the request is signed again without them.
-func Ignoring(t *testing.T, headers ...string) Fault {
+func ignoring(t *testing.T, headers ...string) backuptest.Fault {
 	return func(_ http.ResponseWriter, r *http.Request) bool {
 		if !writes(r) {
 			return false
@@ -88,7 +90,7 @@ func Ignoring(t *testing.T, headers ...string) Fault {
 			r.Header.Del(name)
 		}
 		r.Header.Del("Authorization")
-		keys := aws.Credentials{AccessKeyID: "tester", SecretAccessKey: Secret}
+		keys := aws.Credentials{AccessKeyID: "tester", SecretAccessKey: backuptest.Secret}
 		r.URL.Host, r.URL.Scheme = r.Host, "https"
 		if err := v4.NewSigner().SignHTTP(r.Context(), keys, r, r.Header.Get("X-Amz-Content-Sha256"), "s3", "us-east-1", time.Now(),
 			func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }); err != nil {
