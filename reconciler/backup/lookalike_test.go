@@ -2,12 +2,25 @@ package backup
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 )
+
+// lookalikeTests are the tests of conformance that send what some look-alikes of S3 do not know, by what that is. What
+// the other tests send is the same at each of them, and they run with -all.
+func lookalikeTests() []string {
+	return []string{
+		"saves and reads back",   // checksums and trailers of objects and of parts
+		"refuses a race",         // If-None-Match of an object and of the completion of parts
+		"annotates",              // If-Match
+		"stops with its context", // the abort of an upload
+		"discards",               // the list of unfinished uploads, and the abort of each
+	}
+}
 
 // 196, 197, 198: a store that refuses conditions, checksums or what it should know of
 // uploads, or that ignores conditions, is a store like any other, and nothing is
@@ -17,7 +30,7 @@ func TestLookalikesConform(t *testing.T) {
 	s := backuptest.StartS3TLS(t, certificate)
 	for name, fault := range lookalikes(t) {
 		for should, test := range conformance() {
-			if strings.Contains(should, "bound") {
+			if strings.Contains(should, "bound") || !*all && !slices.Contains(lookalikeTests(), should) {
 				continue
 			}
 			t.Run(name+"/"+should, func(t *testing.T) {
