@@ -7,8 +7,8 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
+	"github.com/quorate/quorate/reconciler/etcd/memberstest"
 	"github.com/quorate/quorate/reconciler/jobs"
-	"github.com/quorate/quorate/reconciler/reconcilertest"
 )
 
 // A cluster without TLS is asked in clear text, whatever Secret there is.
@@ -17,7 +17,7 @@ func TestTakeBackupInClearText(t *testing.T) {
 	s.MustPut("colour", "green")
 	dir := t.TempDir()
 	m, err := jobs.Take(t.Context(), jobs.Task{
-		From: reconcilertest.TargetOf(t, s, s.Members[0]), URL: "file://" + dir + "/1.db?root=" + dir, Manifest: backup.Manifest{Member: "orders-0", Revision: 2},
+		From: memberstest.Target(t, s, s.Members[0]), URL: "file://" + dir + "/1.db?root=" + dir, Manifest: backup.Manifest{Member: "orders-0", Revision: 2},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestTakeBackupInClearText(t *testing.T) {
 // 550: a cluster without TLS that asks for a password is shown those that its pod has.
 func TestTakeBackupByAPassword(t *testing.T) {
 	s := etcdtest.Start(t, etcdtest.V36, 1, false, "--bcrypt-cost=4")
-	from, c := reconcilertest.TargetOf(t, s, s.Members[0]), s.Members[0].Client()
+	from, c := memberstest.Target(t, s, s.Members[0]), s.Members[0].Client()
 	for _, do := range []func() error{
 		func() error { _, err := c.UserAdd(t.Context(), "root", "right"); return err },
 		func() error { _, err := c.UserGrantRole(t.Context(), "root", "root"); return err },
@@ -56,7 +56,7 @@ func TestTakeBackup(t *testing.T) {
 	s := etcdtest.Start(t, etcdtest.V36, 1, true)
 	s.MustPut("colour", "green")
 	dir := t.TempDir()
-	from := reconcilertest.TargetOf(t, s, s.Members[0])
+	from := memberstest.Target(t, s, s.Members[0])
 	from.TLS = nil // the pod has it from a Secret
 	take := func(secret map[string][]byte, name string) (backup.Manifest, error) {
 		return jobs.Take(t.Context(), jobs.Task{

@@ -18,9 +18,9 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
+	"github.com/quorate/quorate/reconciler/etcd/memberstest"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/naming"
-	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/restore"
 )
 
@@ -30,7 +30,7 @@ func TestLookAtTrial(t *testing.T) {
 	for i := range 5 {
 		s.MustPut(fmt.Sprint("key-", i), "value")
 	}
-	m := reconcilertest.RoundOf(t, s, true).Members[0]
+	m := memberstest.Round(t, s, true).Members[0]
 	good := backup.Verified{Revision: m.Revision, Hash: m.Hash, HashRevision: m.HashRevision, CompactRevision: m.CompactRevision, Keys: m.Keys}
 	for name, c := range map[string]struct {
 		change func(*backup.Verified)

@@ -1,3 +1,4 @@
+// Package reconcilertest is the world in which the reconciler is tested.
 package reconcilertest
 
 import (

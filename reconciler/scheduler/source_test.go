@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
+	"github.com/quorate/quorate/reconciler/etcd/memberstest"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/report"
@@ -67,7 +68,7 @@ func TestClusterByURLIsBackedUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	round := reconcilertest.RoundOf(t, s, true)
+	round := memberstest.Round(t, s, true)
 	if m.ClusterID != round.ClusterID || m.Member != "orders-0" || m.EtcdVersion != strings.TrimPrefix(etcdtest.V36, "v") || m.Name != "before-sale" ||
 		m.Hash != round.Members[0].Hash || m.HashRevision != round.Members[0].HashRevision || m.Revision < 2 || m.Keys != 1 {
 		t.Errorf("%+v\n%+v", m, round)

@@ -1,5 +1,5 @@
-// Package reconcilertest is the world in which the reconciler is tested.
-package reconcilertest
+// Package memberstest asks the real members that package etcdtest starts, by the client of package etcd.
+package memberstest
 
 import (
 	"slices"
@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// endpointOf is how a real member is dialled.
+// endpointOf returns how a real member is dialled.
 func endpointOf(m *etcdtest.Member) etcd.Endpoint {
 	e := etcd.Endpoint{Member: m.Name, Host: m.Host, Address: m.Address, Incarnation: "1"}
 	if m.Secure() {
@@ -19,8 +19,8 @@ func endpointOf(m *etcdtest.Member) etcd.Endpoint {
 	return e
 }
 
-// RoundOf is one round of real members.
-func RoundOf(t *testing.T, s *etcdtest.Servers, deep bool) state.Round {
+// Round returns one round of real members.
+func Round(t *testing.T, s *etcdtest.Servers, deep bool) state.Round {
 	t.Helper()
 	client := etcd.New()
 	defer client.Forget("shop/orders")
@@ -31,10 +31,10 @@ func RoundOf(t *testing.T, s *etcdtest.Servers, deep bool) state.Round {
 	return client.Round(t.Context(), "shop/orders", endpoints, deep)
 }
 
-// TargetOf is a real member under its own IDs.
-func TargetOf(t *testing.T, s *etcdtest.Servers, m *etcdtest.Member) etcd.Target {
+// Target returns a real member under its own IDs.
+func Target(t *testing.T, s *etcdtest.Servers, m *etcdtest.Member) etcd.Target {
 	t.Helper()
-	r := RoundOf(t, s, false)
+	r := Round(t, s, false)
 	i := slices.IndexFunc(r.Members, func(listed state.Member) bool { return listed.Name == m.Name })
 	if i < 0 {
 		t.Fatalf("no member %s in %+v", m.Name, r)

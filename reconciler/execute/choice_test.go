@@ -1,4 +1,4 @@
-package stores_test
+package execute_test
 
 import (
 	"bytes"
