@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sources"
+	"github.com/quorate/quorate/test/freeport"
 )
 
 const secret = "s3cret/p+ss w=rd"
@@ -294,16 +295,18 @@ func TestEndlessAnswerWithoutAPackIsRefusedEarly(t *testing.T) {
 
 func TestServerDownIsAnErrorUntilItIsBack(t *testing.T) {
 	u := newUpstreamWith(t, map[string]string{"a.yaml": "a"})
-	srv := serve(t, u)
-	srv.Close()
-	repo := open(t, sources.Config{URL: srv.repo()})
+	srv := newServer(t, u)
+	address, err := freeport.At("127.0.0.1") // which no connection gets before the server is back
+	if err != nil {
+		t.Fatal(err)
+	}
+	repo := open(t, sources.Config{URL: "http://" + address + "/etcd.git"})
 	refused(t, repo, sources.ErrUnreachable, "connection refused", "check the URL")
 
 	back := httptest.NewUnstartedServer(srv)
 	_ = back.Listener.Close()
-	var err error
-	if back.Listener, err = net.Listen("tcp", srv.Listener.Addr().String()); err != nil {
-		t.Skip("another process took the port:", err)
+	if back.Listener, err = net.Listen("tcp", address); err != nil {
+		t.Fatal(err)
 	}
 	back.Start()
 	t.Cleanup(back.Close)

@@ -17,6 +17,7 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
 
 	"github.com/quorate/quorate/sources"
+	"github.com/quorate/quorate/test/needs"
 )
 
 const statusBranch = "refs/heads/quorate/status"
@@ -430,7 +431,7 @@ func TestPublishedCommitIsSigned(t *testing.T) {
 			u.git(u.bare, "config", "gpg.ssh.allowedSignersFile", secretFile(t, tc.signers))
 			if name == "openpgp" {
 				t.Setenv("GNUPGHOME", home)
-				u.run("gpg", "--batch", "--quiet", "--import", secretFile(t, tc.signers))
+				u.run(needs.Program(t, "gpg"), "--batch", "--quiet", "--import", secretFile(t, tc.signers))
 			}
 			cfg := sources.PublishConfig{URL: u.bare, Author: "Bot <bot@example.com>", SigningKeyFile: tc.key}
 			done := publish(t, newPublisher(t, cfg), "one")

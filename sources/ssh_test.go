@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sources"
+	"github.com/quorate/quorate/test/needs"
 )
 
 // sshServer is a real OpenSSH server on loopback, which lets one key in.
@@ -39,6 +40,7 @@ func serveSSH(tb testing.TB, u *upstream, old bool) *sshServer {
 // serveSSHWith starts sshd with more in its configuration.
 func serveSSHWith(tb testing.TB, u *upstream, config string) *sshServer {
 	tb.Helper()
+	sshd := needs.Program(tb, "sshd")
 	me, err := user.Current()
 	if err != nil {
 		tb.Fatal(err)
@@ -55,7 +57,7 @@ func serveSSHWith(tb testing.TB, u *upstream, config string) *sshServer {
 	s.address = listener.Addr().String()
 	listener.Close()
 	s.knowHost(tb, "host.pub")
-	s.start(tb, fmt.Sprintf(`ListenAddress %s
+	s.start(tb, sshd, fmt.Sprintf(`ListenAddress %s
 HostKey %s/host
 AuthorizedKeysFile %s/authorized
 PidFile none
@@ -74,7 +76,7 @@ func (s *sshServer) keygen(tb testing.TB, path string, args ...string) {
 	if len(args) == 7 {
 		args = append(args, "-N", "")
 	}
-	if out, err := exec.Command("ssh-keygen", args...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(needs.Program(tb, "ssh-keygen"), args...).CombinedOutput(); err != nil {
 		tb.Fatalf("ssh-keygen: %v\n%s", err, out)
 	}
 }
@@ -90,12 +92,8 @@ func (s *sshServer) knowHost(tb testing.TB, key string) {
 	write(tb, filepath.Join(s.credentials, "known_hosts"), fmt.Sprintf("[%s]:%s %s", host, port, text))
 }
 
-func (s *sshServer) start(tb testing.TB, config string) {
+func (s *sshServer) start(tb testing.TB, sshd, config string) {
 	tb.Helper()
-	path, err := exec.LookPath("sshd")
-	if err != nil {
-		path = "/usr/sbin/sshd" // not on everybody's path
-	}
 	if os.Getuid() == 0 {
 		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 			tb.Fatal(err)
@@ -104,11 +102,11 @@ func (s *sshServer) start(tb testing.TB, config string) {
 	file := filepath.Join(s.dir, "config")
 	write(tb, file, config)
 	var said bytes.Buffer
-	cmd := exec.Command(path, "-D", "-e", "-f", file)
+	cmd := exec.Command(sshd, "-D", "-e", "-f", file)
 	cmd.Stderr = &said
 	cmd.Env = append(os.Environ(), gitEnv()...)
 	if err := cmd.Start(); err != nil {
-		tb.Fatalf("start sshd: %v; install openssh-server", err)
+		tb.Fatal(err)
 	}
 	ended := make(chan struct{})
 	go func() {

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/test/needs"
 )
 
 // The commands of the ready workflow files are run as they stand, in a
@@ -81,9 +82,7 @@ func TestExampleWorkflowsPinWhatTheyInstall(t *testing.T) {
 // The scripts that comment change their own comment only: anyone may write one that begins
 // with the same marker.
 func TestExampleWorkflowsChangeTheirOwnCommentOnly(t *testing.T) {
-	if _, err := exec.LookPath("jq"); err != nil {
-		t.Fatal("the scripts need jq, which `make jq` installs")
-	}
+	needs.Program(t, "jq")
 	const marker = "<!-- quorate-plan part 1 -->"
 	theirs := `{"id": 1, "body": "` + marker + ` I was first", "user": {"login": "mallory"}, "author": {"id": 66}}`
 	ours := `{"id": 2, "body": "` + marker + ` the plan", "user": {"login": "github-actions[bot]"}, "author": {"id": 12}}`

@@ -71,7 +71,7 @@ func startGitea(t *testing.T) *gitea {
 	t.Helper()
 	binary := os.Getenv("QUORATE_GITEA")
 	if binary == "" {
-		t.Skip("needs Gitea: run make gitea")
+		t.Skip("needs Gitea: `make gitea` builds it and runs this")
 	}
 	dir, address, certificate := t.TempDir(), backuptest.FreeAddress(t), backuptest.NewCertificate(t)
 	g := &gitea{url: "https://" + address, dir: dir, caFile: filepath.Join(dir, "ca.crt"), ca: certificate.CA, client: trusting(t, certificate.CA)}

@@ -21,30 +21,32 @@ import (
 // real S3 store; and the cluster that takes over from the restore is the one that it makes.
 func TestMigrationGuideRuns(t *testing.T) {
 	s3 := backuptest.StartS3(t)
-	for _, version := range []string{etcdtest.V35, etcdtest.V36} {
-		t.Run(version, func(t *testing.T) {
-			snapshot, _ := savedSnapshot(t, version)
-			place := "migration-" + version + "/"
-			url := inS3(t, s3, place+"orders-last.db", snapshot)
-			_, query, _ := strings.Cut(url, "?")
-			page := guide(t, "migration.md", strings.NewReplacer("s3://shop-backups/migration/", "s3://backups/"+place, "?region=eu-west-1'", "?"+query+"'"))
-			page.follow("Adopt the snapshot")
-			m, err := (backup.Store{Drivers: clouds.Drivers()}).Verify(t.Context(), url)
-			if err != nil || m.Namespace != "shop" || m.Revision != savedRevision || m.Keys != savedKeys || !strings.HasPrefix("v"+m.EtcdVersion, version[:5]) {
-				t.Errorf("the snapshot is %+v, %v", m, err)
-			}
-			page.follow("Restore it")
-			restored := readAll(t, filepath.Join(page.dir, "clusters"))
-			page.follow("Hand over to the cluster's file")
-			kept := readAll(t, filepath.Join(page.dir, "clusters"))
-			if len(restored.Restores) != 1 || len(kept.Clusters) != 1 || len(kept.Restores) != 0 {
-				t.Fatalf("%d restores, then %d clusters and %d restores", len(restored.Restores), len(kept.Clusters), len(kept.Restores))
-			}
-			if made, kept := specText(t, restored.Restores[0].Spec.ClusterTemplate), specText(t, kept.Clusters[0].Spec); made != kept {
-				t.Errorf("the restore makes\n%s\nand the cluster is\n%s", made, kept)
-			}
-		})
-	}
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		snapshot, _ := savedSnapshot(t, version)
+		place := "migration-" + version + "/"
+		url := inS3(t, s3, place+"orders-last.db", snapshot)
+		_, query, _ := strings.Cut(url, "?")
+		page := guide(t, "migration.md", strings.NewReplacer(
+			"s3://shop-backups/migration/", "s3://backups/"+place, "?region=eu-west-1'", "?"+query+"'"))
+		page.follow("Adopt the snapshot")
+		m, err := (backup.Store{Drivers: clouds.Drivers()}).Verify(t.Context(), url)
+		if err != nil || m.Namespace != "shop" || m.Revision != savedRevision || m.Keys != savedKeys ||
+			!strings.HasPrefix("v"+m.EtcdVersion, version[:5]) {
+			t.Errorf("the snapshot is %+v, %v", m, err)
+		}
+		page.follow("Restore it")
+		restored := readAll(t, filepath.Join(page.dir, "clusters"))
+		page.follow("Hand over to the cluster's file")
+		kept := readAll(t, filepath.Join(page.dir, "clusters"))
+		if len(restored.Restores) != 1 || len(kept.Clusters) != 1 || len(kept.Restores) != 0 {
+			t.Fatalf("%d restores, then %d clusters and %d restores",
+				len(restored.Restores), len(kept.Clusters), len(kept.Restores))
+		}
+		made, is := specText(t, restored.Restores[0].Spec.ClusterTemplate), specText(t, kept.Clusters[0].Spec)
+		if made != is {
+			t.Errorf("the restore makes\n%s\nand the cluster is\n%s", made, is)
+		}
+	}, etcdtest.V35, etcdtest.V36)
 }
 
 // guide reads a page of docs, and writes the files that it shows, which its reader commits: the

@@ -91,36 +91,45 @@ func inS3(t *testing.T, s3 *backuptest.S3, key string, text []byte) (url string)
 // in a directory and in S3, and is restored as quorate's own backups are.
 func TestAdoptedSnapshotsAreRestored(t *testing.T) {
 	s3 := backuptest.StartS3(t)
-	for version, older := range map[string]string{etcdtest.V34: "3.3.27", etcdtest.V35: "3.4.34", etcdtest.V36: "3.5.35", etcdtest.V37: "3.6.16"} {
-		t.Run(version, func(t *testing.T) {
-			snapshot, etcd := savedSnapshot(t, version)
-			plain := strings.TrimPrefix(version, "v")
-			for _, url := range []string{inFile(t, "etcd.backup_v8_2026-11-24-05:00:00", snapshot), inS3(t, s3, version+"/orders-last.db", snapshot)} {
-				status, stdout, stderr := quorateSays(t, "snapshot", "adopt", "--namespace=shop", "--name=orders", "--time=2026-11-20T02:00:00Z", "-o=json", url)
-				var m backup.Manifest
-				if err := json.Unmarshal([]byte(stdout), &m); status != 0 || err != nil {
-					t.Fatalf("status %d, %v\n%s%s", status, err, stdout, stderr)
-				}
-				line := plain[:strings.LastIndex(plain, ".")]
-				sum := fmt.Sprintf("%x", sha256.Sum256(snapshot))
-				if m.Namespace != "shop" || m.Name != "orders" || m.Revision != savedRevision || m.Keys != savedKeys || m.SHA256 != sum ||
-					m.HashRevision != 0 || m.ClusterID != "" || m.EtcdVersion != line+".0" || m.Reason != "adopted" || !m.Time.Equal(time.Date(2026, 11, 20, 2, 0, 0, 0, time.UTC)) {
-					t.Errorf("the manifest is %+v", m)
-				}
-				if stores.FitsRelease(m, plain) != nil || stores.FitsRelease(m, older) == nil {
-					t.Errorf("it starts on %s: %v, and on %s: %v", plain, stores.FitsRelease(m, plain), older, stores.FitsRelease(m, older))
-				}
-				restoresAdopted(t, url, snapshot, etcd)
-				// Done is done: the manifest stays as it is.
-				if status, _, stderr := quorateSays(t, "snapshot", "adopt", "--namespace=other", "--name=orders", url); status != 1 || !strings.Contains(stderr, "it has a manifest already") {
-					t.Errorf("again: status %d, %s", status, stderr)
-				}
-				if m, err := (backup.Store{Drivers: clouds.Drivers()}).ReadManifest(t.Context(), url); err != nil || m.Namespace != "shop" {
-					t.Errorf("the manifest became %+v, %v", m, err)
-				}
-			}
-		})
+	previous := map[string]string{
+		etcdtest.V34: "3.3.27", etcdtest.V35: "3.4.34", etcdtest.V36: "3.5.35", etcdtest.V37: "3.6.16",
 	}
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		older := previous[version]
+		snapshot, etcd := savedSnapshot(t, version)
+		plain := strings.TrimPrefix(version, "v")
+		for _, url := range []string{
+			inFile(t, "etcd.backup_v8_2026-11-24-05:00:00", snapshot), inS3(t, s3, version+"/orders-last.db", snapshot),
+		} {
+			status, stdout, stderr := quorateSays(t, "snapshot", "adopt", "--namespace=shop", "--name=orders",
+				"--time=2026-11-20T02:00:00Z", "-o=json", url)
+			var m backup.Manifest
+			if err := json.Unmarshal([]byte(stdout), &m); status != 0 || err != nil {
+				t.Fatalf("status %d, %v\n%s%s", status, err, stdout, stderr)
+			}
+			line := plain[:strings.LastIndex(plain, ".")]
+			sum := fmt.Sprintf("%x", sha256.Sum256(snapshot))
+			taken := time.Date(2026, 11, 20, 2, 0, 0, 0, time.UTC)
+			if m.Namespace != "shop" || m.Name != "orders" || m.Revision != savedRevision || m.Keys != savedKeys ||
+				m.SHA256 != sum || m.HashRevision != 0 || m.ClusterID != "" || m.EtcdVersion != line+".0" ||
+				m.Reason != "adopted" || !m.Time.Equal(taken) {
+				t.Errorf("the manifest is %+v", m)
+			}
+			if stores.FitsRelease(m, plain) != nil || stores.FitsRelease(m, older) == nil {
+				t.Errorf("it starts on %s: %v, and on %s: %v",
+					plain, stores.FitsRelease(m, plain), older, stores.FitsRelease(m, older))
+			}
+			restoresAdopted(t, url, snapshot, etcd)
+			// Done is done: the manifest stays as it is.
+			status, _, stderr = quorateSays(t, "snapshot", "adopt", "--namespace=other", "--name=orders", url)
+			if status != 1 || !strings.Contains(stderr, "it has a manifest already") {
+				t.Errorf("again: status %d, %s", status, stderr)
+			}
+			if m, err := (backup.Store{Drivers: clouds.Drivers()}).ReadManifest(t.Context(), url); err != nil || m.Namespace != "shop" {
+				t.Errorf("the manifest became %+v, %v", m, err)
+			}
+		}
+	})
 }
 
 // restoresAdopted wants the adopted object to be what it was, and a cluster that

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/test/freeport"
+	"github.com/quorate/quorate/test/needs"
 )
 
 // queryOf is a check by a query.
@@ -23,20 +24,18 @@ func queryOf(u, query string) schema.UpgradeCheck {
 // startPrometheus starts one that scrapes itself, in vain where it is not, and returns its address.
 func startPrometheus(t *testing.T) string {
 	t.Helper()
+	prometheus := needs.Program(t, "prometheus")
 	address, err := freeport.At("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
-	}
-	path, err := exec.LookPath("prometheus")
-	if err != nil {
-		t.Fatalf("%v: `make promtool` installs it", err)
 	}
 	dir := t.TempDir()
 	config := fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs: [{job_name: good, metrics_path: /prefix/metrics, static_configs: [{targets: [%[1]q]}]}, {job_name: bad, static_configs: [{targets: [%[1]q]}]}]\n", address)
 	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), path, "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address="+address, "--web.route-prefix=/prefix")
+	cmd := exec.CommandContext(t.Context(), prometheus, "--config.file=prometheus.yml", "--storage.tsdb.path=data",
+		"--web.listen-address="+address, "--web.route-prefix=/prefix")
 	cmd.Dir = dir
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

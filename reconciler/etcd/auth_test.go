@@ -292,13 +292,11 @@ func (w *authWorld) commit() {
 // of a new password, of another kind of user, and of switching it off. It never locks itself
 // out, and the next one comes to the same end.
 func TestAuthAtEachKill542(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V37} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			w := startAuth(t, version, 1)
-			w.untilItLives(w.lives)
-		})
-	}
+	t.Parallel()
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		w := startAuth(t, version, 1)
+		w.untilItLives(w.lives)
+	}, etcdtest.V34, etcdtest.V37)
 }
 
 // untilItLives kills quorate at each change in turn, before it and after it.
@@ -318,44 +316,42 @@ func (w *authWorld) untilItLives(lives func(dies int, after bool) (killed bool))
 // switching authentication on, of another password of root, and of switching it off; whenever it is,
 // the Secret has changed once more before the next one begins. It never locks itself out.
 func TestRootPasswordAtEachKill(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V37} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			w := startPlain(t, version, 1)
-			on, off := w.want, &schema.AuthSpec{Enabled: new(false)}
-			w.untilItLives(func(dies int, after bool) (killed bool) {
-				left := dies
-				w.kept = nil
-				for i, want := range []*schema.AuthSpec{on, on, on, off} {
-					w.want, w.passwords[rootUser] = want, Password(fmt.Sprintf("root's %d", i))
-					c := w.process()
-					w.mortal(c, &left, after)
-					if _, dead := w.work(c); dead {
-						killed, left = true, 1<<30
-						w.passwords[rootUser] += " once more"
-						w.work(w.process())
-					}
-					if is := w.look(w.clients); is.Problem != "" || is.Enabled != *want.Enabled {
-						t.Fatalf("step %d, killed at change %d (after it: %t): %+v", i, dies, after, is)
-					}
-					if want == off {
-						continue
-					}
-					if reads, writes := w.let(rootUser, string(w.passwords[rootUser]), "/else"); !reads || !writes {
-						t.Fatalf("step %d, killed at change %d (after it: %t): root's password is another", i, dies, after)
-					}
-					if reads, _ := w.let(rootUser, fmt.Sprintf("root's %d", i-1), "/else"); reads {
-						t.Fatalf("step %d, killed at change %d (after it: %t): root's password from before is taken", i, dies, after)
-					}
-					if reads, _ := w.let("", "", "/orders/1"); reads {
-						t.Fatalf("step %d: who shows nothing is let in", i)
-					}
+	t.Parallel()
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		w := startPlain(t, version, 1)
+		on, off := w.want, &schema.AuthSpec{Enabled: new(false)}
+		w.untilItLives(func(dies int, after bool) (killed bool) {
+			left := dies
+			w.kept = nil
+			for i, want := range []*schema.AuthSpec{on, on, on, off} {
+				w.want, w.passwords[rootUser] = want, Password(fmt.Sprintf("root's %d", i))
+				c := w.process()
+				w.mortal(c, &left, after)
+				if _, dead := w.work(c); dead {
+					killed, left = true, 1<<30
+					w.passwords[rootUser] += " once more"
+					w.work(w.process())
 				}
-				w.want = on
-				return killed
-			})
+				if is := w.look(w.clients); is.Problem != "" || is.Enabled != *want.Enabled {
+					t.Fatalf("step %d, killed at change %d (after it: %t): %+v", i, dies, after, is)
+				}
+				if want == off {
+					continue
+				}
+				if reads, writes := w.let(rootUser, string(w.passwords[rootUser]), "/else"); !reads || !writes {
+					t.Fatalf("step %d, killed at change %d (after it: %t): root's password is another", i, dies, after)
+				}
+				if reads, _ := w.let(rootUser, fmt.Sprintf("root's %d", i-1), "/else"); reads {
+					t.Fatalf("step %d, killed at change %d (after it: %t): root's password from before is taken", i, dies, after)
+				}
+				if reads, _ := w.let("", "", "/orders/1"); reads {
+					t.Fatalf("step %d: who shows nothing is let in", i)
+				}
+			}
+			w.want = on
+			return killed
 		})
-	}
+	}, etcdtest.V34, etcdtest.V37)
 }
 
 // 549: a member asks who is there in the words of the API, or before 3.5 in those of its store of users.
@@ -377,35 +373,35 @@ func TestAMemberAsksWhoIsThere(t *testing.T) {
 // 549: of a cluster in plain text without users, which has no password of root, a snapshot is taken; once
 // somebody has switched authentication on, it says what is missing.
 func TestSnapshotsNeedAPasswordWithAuthenticationOnly(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V37} {
-		t.Run(version, func(t *testing.T) {
-			w := startPlain(t, version, 1)
-			none := w.endpoints[0]
-			none.Login = func(context.Context) ([]Password, error) { return nil, nil }
-			read := func() (int64, error) {
-				c := New()
-				defer c.Forget("shop/orders")
-				m, err := c.Snapshot(t.Context(), "shop/orders", w.target(w.round(false), none))
-				if err != nil {
-					return 0, err
-				}
-				defer func() { _ = m.Close() }()
-				return io.Copy(io.Discard, m)
+	t.Parallel()
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		w := startPlain(t, version, 1)
+		none := w.endpoints[0]
+		none.Login = func(context.Context) ([]Password, error) { return nil, nil }
+		read := func() (int64, error) {
+			c := New()
+			defer c.Forget("shop/orders")
+			m, err := c.Snapshot(t.Context(), "shop/orders", w.target(w.round(false), none))
+			if err != nil {
+				return 0, err
 			}
-			if n, err := read(); err != nil || n == 0 {
-				t.Errorf("with authentication off: %d bytes, %v", n, err)
-			}
-			w.work(w.clients)
-			if n, err := read(); !errors.Is(err, ErrNoPassword) {
-				t.Errorf("with authentication on: %d bytes, %v", n, err)
-			}
-		})
-	}
+			defer func() { _ = m.Close() }()
+			return io.Copy(io.Discard, m)
+		}
+		if n, err := read(); err != nil || n == 0 {
+			t.Errorf("with authentication off: %d bytes, %v", n, err)
+		}
+		w.work(w.clients)
+		if n, err := read(); !errors.Is(err, ErrNoPassword) {
+			t.Errorf("with authentication on: %d bytes, %v", n, err)
+		}
+	}, etcdtest.V34, etcdtest.V37)
 }
 
 // 550: with no password that is right, quorate is denied, and says why; it does not try all of
 // them at each request; and it comes in with the next right one.
 func TestRootPasswordIsRefused(t *testing.T) {
+	t.Parallel()
 	w := startPlain(t, etcdtest.V37, 3)
 	w.work(w.clients)
 	right, tried := w.passwords[rootUser], 0
@@ -516,62 +512,62 @@ func (w *authWorld) lives(dies int, after bool) (killed bool) {
 
 // Changes beside Git are found and taken back, and what Git does not list is told.
 func TestAuthDrift543(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V37} {
-		t.Run(version, func(t *testing.T) {
-			w := startAuth(t, version, 3)
-			w.work(w.clients)
-			m, err := w.clients.client("shop/orders", w.endpoints[1])
-			if err != nil {
+	t.Parallel()
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		w := startAuth(t, version, 3)
+		w.work(w.clients)
+		m, err := w.clients.client("shop/orders", w.endpoints[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := m.etcd.Auth
+		for _, beside := range []func() error{
+			func() error { _, err := a.RoleAdd(t.Context(), "stray"); return err },
+			func() error { _, err := a.UserAdd(t.Context(), "alice", "secret"); return err },
+			func() error { _, err := a.UserGrantRole(t.Context(), "reports", "orders-rw"); return err },
+			func() error {
+				write := clientv3.PermissionType(clientv3.PermWrite)
+				_, err := a.RoleGrantPermission(t.Context(), "all-r", "/orders/", "/orders0", write)
+				return err
+			},
+			func() error { _, err := a.UserRevokeRole(t.Context(), "orders-app", "orders-rw"); return err },
+			func() error { _, err := a.UserChangePassword(t.Context(), "reports", "other"); return err },
+		} {
+			if err := beside(); err != nil {
 				t.Fatal(err)
 			}
-			a := m.etcd.Auth
-			for _, beside := range []func() error{
-				func() error { _, err := a.RoleAdd(t.Context(), "stray"); return err },
-				func() error { _, err := a.UserAdd(t.Context(), "alice", "secret"); return err },
-				func() error { _, err := a.UserGrantRole(t.Context(), "reports", "orders-rw"); return err },
-				func() error {
-					_, err := a.RoleGrantPermission(t.Context(), "all-r", "/orders/", "/orders0", clientv3.PermissionType(clientv3.PermWrite))
-					return err
-				},
-				func() error { _, err := a.UserRevokeRole(t.Context(), "orders-app", "orders-rw"); return err },
-				func() error { _, err := a.UserChangePassword(t.Context(), "reports", "other"); return err },
-			} {
-				if err := beside(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			w.clients.passwords.forget("shop/orders") // an hour later
-			done, _ := w.work(w.clients)
-			want := []string{
-				"give user orders-app role orders-rw", "set the password of user reports",
-				`no longer let role all-r write "/orders/"*`, "take role orders-rw from user reports",
-			}
-			if !slices.Equal(done, want) {
-				t.Errorf("it does %q, want %q", done, want)
-			}
-			is := w.look(w.clients)
-			if !slices.Equal(is.OtherUsers, []string{"alice"}) || !slices.Equal(is.OtherRoles, []string{"stray"}) {
-				t.Errorf("others are %q and %q", is.OtherUsers, is.OtherRoles)
-			}
-			w.want.Prune = true
-			if done, _ := w.work(w.clients); !slices.Equal(done, []string{"delete user alice", "delete role stray"}) {
-				t.Errorf("with prune it does %q", done)
-			}
-		})
-	}
+		}
+		w.clients.passwords.forget("shop/orders") // an hour later
+		done, _ := w.work(w.clients)
+		want := []string{
+			"give user orders-app role orders-rw", "set the password of user reports",
+			`no longer let role all-r write "/orders/"*`, "take role orders-rw from user reports",
+		}
+		if !slices.Equal(done, want) {
+			t.Errorf("it does %q, want %q", done, want)
+		}
+		is := w.look(w.clients)
+		if !slices.Equal(is.OtherUsers, []string{"alice"}) || !slices.Equal(is.OtherRoles, []string{"stray"}) {
+			t.Errorf("others are %q and %q", is.OtherUsers, is.OtherRoles)
+		}
+		w.want.Prune = true
+		if done, _ := w.work(w.clients); !slices.Equal(done, []string{"delete user alice", "delete role stray"}) {
+			t.Errorf("with prune it does %q", done)
+		}
+	}, etcdtest.V34, etcdtest.V37)
 }
 
 // Whatever quorate asks of members, it is answered with authentication on, by its certificate and by
 // a password (549).
 func TestEverythingWithAuthentication544(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			everythingWithAuthentication(startAuth(t, version, 3), version)
-		})
-		t.Run(version+" by a password", func(t *testing.T) {
-			t.Parallel()
-			everythingWithAuthentication(startPlain(t, version, 3), version)
+	t.Parallel()
+	for name, start := range map[string]func(t *testing.T, version string, n int) *authWorld{
+		"certificate": startAuth, "password": startPlain,
+	} {
+		t.Run(name, func(t *testing.T) {
+			etcdtest.ForEach(t, func(t *testing.T, version string) {
+				everythingWithAuthentication(start(t, version, 3), version)
+			})
 		})
 	}
 }
@@ -691,6 +687,7 @@ func (w *authWorld) awaitLine(version string) {
 // Authentication stays off where quorate's certificate is not that of root, or user root has
 // not its role: etcd would lock everyone out.
 func TestAuthIsNotEnabledWithoutAccess545(t *testing.T) {
+	t.Parallel()
 	w := startAuth(t, etcdtest.V37, 1)
 	enable := AuthWork{AuthChange: state.AuthChange{Op: state.EnableAuth}, ClusterID: w.id}
 	backuptest.WantError(t, w.clients.ChangeAuth(t.Context(), "shop/orders", w.endpoints, enable), "enable authentication", "user root", "not found")

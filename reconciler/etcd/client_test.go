@@ -122,6 +122,7 @@ func memberOf(t *testing.T, r state.Round, name string) state.Member {
 }
 
 func TestRealMembersWithTLS(t *testing.T) {
+	t.Parallel()
 	s := startEtcd(t, etcdtest.V36, 3, true)
 	t.Run("a round tells all there is", func(t *testing.T) { roundTellsAll(t, s) })
 	t.Run("hashes of one revision are equal", func(t *testing.T) { hashesAgree(t, s) })
@@ -361,6 +362,7 @@ func noQuorumNoList(t *testing.T, s *etcdServers) {
 // The oldest release that quorate talks to, in clear text: it tells less of
 // itself.
 func TestRealOldMembersInClearText(t *testing.T) {
+	t.Parallel()
 	s := startEtcd(t, etcdtest.V34, 3, false)
 	s.MustPut("greeting", "hello")
 	r := s.await("the cluster version", func(r state.Round) bool { return r.ClusterVersion == "3.4.0" && troubleOf(r) == "" })
@@ -375,6 +377,7 @@ func TestRealOldMembersInClearText(t *testing.T) {
 }
 
 func TestAlarmIsSeen(t *testing.T) {
+	t.Parallel()
 	s := startEtcd(t, etcdtest.V36, 1, true, "--quota-backend-bytes=2097152")
 	// The size is that of the last commit, so some more writes get through; and what
 	// is refused may be the one that would have gone beyond the quota.

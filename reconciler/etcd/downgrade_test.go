@@ -64,10 +64,7 @@ func startLineage(t *testing.T, n int, version string) *lineage {
 // run gives a member another binary, and ends the one that it has.
 func (l *lineage) run(i int, version string, flags ...string) {
 	l.Helper()
-	path, err := etcdtest.Binary(version)
-	if err != nil {
-		l.Fatal(err)
-	}
+	path := etcdtest.Binary(l, version)
 	if old := l.processes[i]; old != nil {
 		_ = old.Process.Signal(syscall.SIGTERM)
 		_ = old.Wait()
@@ -132,6 +129,7 @@ func (l *lineage) exited(i int) string {
 // The trap: what 3.5 has written into the log of a quiet cluster, 3.7 cannot
 // read, although 3.6 ran between. And the way round it, which changes no key.
 func TestTheLogOf35And37(t *testing.T) {
+	t.Parallel()
 	l := startLineage(t, 1, etcdtest.V35)
 	l.MustPut("greeting", "hello")
 	l.awaitVersion("3.5.0")
@@ -163,6 +161,7 @@ func TestTheLogOf35And37(t *testing.T) {
 
 // A nudge needs nobody's permission. Only who the member is, a user alone is told.
 func TestNudgeWithAuthentication(t *testing.T) {
+	t.Parallel()
 	l := startLineage(t, 1, etcdtest.V36)
 	first := l.target(l.awaitWell(), l.endpoints[0])
 	m, err := l.clients.client("shop/orders", l.endpoints[0])
@@ -277,6 +276,7 @@ func (o turningOff) Put(ctx context.Context, key, value string, options ...clien
 
 // The whole way down by one minor, and back again before it is over.
 func TestDowngradeByOneMinor(t *testing.T) {
+	t.Parallel()
 	l := startLineage(t, 3, etcdtest.V37)
 	l.MustPut("greeting", "hello")
 	l.awaitVersion("3.7.0")

@@ -33,69 +33,72 @@ func (s *etcdServers) atRest() state.Round {
 // A glance at members of each line sees that they are as they were, with the revision and sizes that
 // they have by now, and sees an alarm, another leader, and a member that is gone.
 func TestAGlanceSeesWhatAStatusHas(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
-		t.Run(version, func(t *testing.T) {
-			s := startEtcd(t, version, 3, false)
-			last := s.atRest()
-			c, err := s.clients.client("shop/orders", s.endpoints[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			put, err := c.etcd.Put(t.Context(), "a", "b")
-			if err != nil {
-				t.Fatal(err)
-			}
-			now, same := s.glance(last)
-			if !same || now.At.Before(last.At) || now.ClusterVersion != last.ClusterVersion || now.Members[0].Name != last.Members[0].Name {
-				t.Errorf("after a write: same %t, %+v", same, now)
-			}
-			name := s.endpoints[0].Member // through which it was written
-			if before, after := last.Member(name).Revision, now.Member(name).Revision; after != put.Header.Revision || before == after {
-				t.Errorf("the revision of %s is %d after a write at %d", name, after, put.Header.Revision)
-			}
+	t.Parallel()
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		s := startEtcd(t, version, 3, false)
+		last := s.atRest()
+		c, err := s.clients.client("shop/orders", s.endpoints[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		put, err := c.etcd.Put(t.Context(), "a", "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, same := s.glance(last)
+		if !same || now.At.Before(last.At) || now.ClusterVersion != last.ClusterVersion ||
+			now.Members[0].Name != last.Members[0].Name {
+			t.Errorf("after a write: same %t, %+v", same, now)
+		}
+		name := s.endpoints[0].Member // through which it was written
+		before, after := last.Member(name).Revision, now.Member(name).Revision
+		if after != put.Header.Revision || before == after {
+			t.Errorf("the revision of %s is %d after a write at %d", name, after, put.Header.Revision)
+		}
 
-			var leader Endpoint
-			for _, e := range s.endpoints {
-				if e.Member == now.Leader().Name {
-					leader = e
-				}
+		var leader Endpoint
+		for _, e := range s.endpoints {
+			if e.Member == now.Leader().Name {
+				leader = e
 			}
-			other := now.Members[0]
-			if other.ID == now.Leader().ID {
-				other = now.Members[1]
-			}
-			if err := s.clients.MoveLeader(t.Context(), "shop/orders", Target{leader, now.ClusterID, now.Leader().ID}, other.ID); err != nil {
-				t.Fatal(err)
-			}
-			if _, same := s.glance(last); same {
-				t.Error("another leader is nothing different")
-			}
-			well := s.await("one leader", func(r state.Round) bool { return troubleOf(r) == "" })
-			if _, same := s.glance(well); !same {
-				t.Error("it differs from itself")
-			}
+		}
+		other := now.Members[0]
+		if other.ID == now.Leader().ID {
+			other = now.Members[1]
+		}
+		from := Target{leader, now.ClusterID, now.Leader().ID}
+		if err := s.clients.MoveLeader(t.Context(), "shop/orders", from, other.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, same := s.glance(last); same {
+			t.Error("another leader is nothing different")
+		}
+		well := s.await("one leader", func(r state.Round) bool { return troubleOf(r) == "" })
+		if _, same := s.glance(well); !same {
+			t.Error("it differs from itself")
+		}
 
-			if _, err := c.maintenance().Alarm(t.Context(), &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: c.id(t), Alarm: pb.AlarmType_NOSPACE}); err != nil {
-				t.Fatal(err)
-			}
-			alarmed := s.await("the alarm", func(r state.Round) bool { return len(r.Alarms) > 0 })
-			if _, same := s.glance(well); same {
-				t.Error("an alarm is nothing different")
-			}
-			if _, same := s.glance(alarmed); same {
-				t.Error("an alarm that was on already is at rest")
-			}
-			if err := s.clients.Disarm(t.Context(), "shop/orders", s.endpoints, alarmed.Alarms[0]); err != nil {
-				t.Fatal(err)
-			}
-			well = s.await("no alarm", func(r state.Round) bool { return len(r.Alarms) == 0 && troubleOf(r) == "" })
+		raise := &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: c.id(t), Alarm: pb.AlarmType_NOSPACE}
+		if _, err := c.maintenance().Alarm(t.Context(), raise); err != nil {
+			t.Fatal(err)
+		}
+		alarmed := s.await("the alarm", func(r state.Round) bool { return len(r.Alarms) > 0 })
+		if _, same := s.glance(well); same {
+			t.Error("an alarm is nothing different")
+		}
+		if _, same := s.glance(alarmed); same {
+			t.Error("an alarm that was on already is at rest")
+		}
+		if err := s.clients.Disarm(t.Context(), "shop/orders", s.endpoints, alarmed.Alarms[0]); err != nil {
+			t.Fatal(err)
+		}
+		well = s.await("no alarm", func(r state.Round) bool { return len(r.Alarms) == 0 && troubleOf(r) == "" })
 
-			s.Members[2].Kill()
-			if _, same := s.glance(well); same {
-				t.Error("a member that is gone is nothing different")
-			}
-		})
-	}
+		s.Members[2].Kill()
+		if _, same := s.glance(well); same {
+			t.Error("a member that is gone is nothing different")
+		}
+	})
 }
 
 // id is that of the member.
@@ -110,6 +113,7 @@ func (m *Conn) id(t *testing.T) uint64 {
 
 // Only what was well, of all members and of this very cluster, can be the same.
 func TestAGlanceAtWhatWasNotWellIsNone(t *testing.T) {
+	t.Parallel()
 	s := startEtcd(t, etcdtest.V36, 1, false)
 	last := s.atRest()
 	for name, spoil := range map[string]func(r *state.Round){
@@ -152,6 +156,7 @@ func TestAGlanceAtWhatWasNotWellIsNone(t *testing.T) {
 // Each request to a member is made aside, and what it is for is back when it has ended, also one that
 // is not answered.
 func TestRequestsAreMadeAside(t *testing.T) {
+	t.Parallel()
 	s := startEtcd(t, etcdtest.V36, 1, false)
 	var left, back atomic.Int32
 	s.clients.Aside = func(context.Context) func() {

@@ -55,49 +55,50 @@ func hashesOf(t *testing.T, m *etcdtest.Member) (n int) {
 // reads none. After a compaction at the newest revision and the restart of a member, which
 // no longer knows the hash of then, it takes a second reading and has its answer.
 func TestAComparisonReadsEachMemberOnce(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
-		t.Run(version, func(t *testing.T) {
-			s := startEtcd(t, version, 3, false)
-			for i := range 20 {
-				s.MustPut(fmt.Sprint(i%7), "value")
-			}
-			want := func(what string, n int) {
-				t.Helper()
-				for _, m := range s.Members {
-					if got := hashesOf(t, m); got != n {
-						t.Errorf("%s: %s was asked %d times, not %d", what, m.Name, got, n)
-					}
+	t.Parallel()
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		s := startEtcd(t, version, 3, false)
+		for i := range 20 {
+			s.MustPut(fmt.Sprint(i%7), "value")
+		}
+		want := func(what string, n int) {
+			t.Helper()
+			for _, m := range s.Members {
+				if got := hashesOf(t, m); got != n {
+					t.Errorf("%s: %s was asked %d times, not %d", what, m.Name, got, n)
 				}
 			}
-			s.round(false)
-			want("a look", 0)
-			if r := s.round(true); r.Incomparable != "" || !r.Deep {
-				t.Errorf("compared: %+v", r)
+		}
+		s.round(false)
+		want("a look", 0)
+		if r := s.round(true); r.Incomparable != "" || !r.Deep {
+			t.Errorf("compared: %+v", r)
+		}
+		want("a comparison", 1)
+		c := s.Members[0].Client()
+		status, err := c.Status(t.Context(), c.Endpoints()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Compact(t.Context(), status.Header.Revision); err != nil {
+			t.Fatal(err)
+		}
+		restarted := s.Members[2]
+		restarted.Kill()
+		restarted.Start()
+		s.await("it to be back", func(r state.Round) bool { return troubleOf(r) == "" })
+		r := s.round(true)
+		if r.Incomparable != "" {
+			t.Errorf("after a compaction: %s", r.Incomparable)
+		}
+		for _, m := range r.Members {
+			first := r.Members[0]
+			if m.Problem != "" || m.HashRevision != status.Header.Revision || m.Hash != first.Hash ||
+				m.CompactRevision != first.CompactRevision {
+				t.Errorf("%+v and %+v", m, first)
 			}
-			want("a comparison", 1)
-			c := s.Members[0].Client()
-			status, err := c.Status(t.Context(), c.Endpoints()[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.Compact(t.Context(), status.Header.Revision); err != nil {
-				t.Fatal(err)
-			}
-			restarted := s.Members[2]
-			restarted.Kill()
-			restarted.Start()
-			s.await("it to be back", func(r state.Round) bool { return troubleOf(r) == "" })
-			r := s.round(true)
-			if r.Incomparable != "" {
-				t.Errorf("after a compaction: %s", r.Incomparable)
-			}
-			for _, m := range r.Members {
-				if m.Problem != "" || m.HashRevision != status.Header.Revision || m.Hash != r.Members[0].Hash || m.CompactRevision != r.Members[0].CompactRevision {
-					t.Errorf("%+v and %+v", m, r.Members[0])
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // hashing are servers that answer for their hash as a test wants, and note when they are
@@ -254,24 +255,23 @@ func TestALeaderHandsOverBeforeALongHash(t *testing.T) {
 
 // 347: so it is with real members, which agree on the new leader in the round itself.
 func TestMembersAgreeOnTheLeaderAfterAComparison(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
-		t.Run(version, func(t *testing.T) {
-			s := startEtcd(t, version, 3, false)
-			s.MustPut("key", "value")
-			before := s.await("a leader", func(r state.Round) bool { return troubleOf(r) == "" })
-			answers := make([]*answer, len(s.Members))
-			for i, e := range s.endpoints {
-				answers[i] = s.clients.ask(t.Context(), "shop/orders", e)
-			}
-			if why := compareHashes(t.Context(), answers, patience{hashTime, 0}); why != "" {
-				t.Fatal(why)
-			}
-			r := assemble(answers)
-			if trouble := troubleOf(r); trouble != "" || r.Leader().ID == before.Leader().ID {
-				t.Errorf("%q; %s led, and %s does", trouble, before.Leader().Name, r.Leader().Name)
-			}
-		})
-	}
+	t.Parallel()
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		s := startEtcd(t, version, 3, false)
+		s.MustPut("key", "value")
+		before := s.await("a leader", func(r state.Round) bool { return troubleOf(r) == "" })
+		answers := make([]*answer, len(s.Members))
+		for i, e := range s.endpoints {
+			answers[i] = s.clients.ask(t.Context(), "shop/orders", e)
+		}
+		if why := compareHashes(t.Context(), answers, patience{hashTime, 0}); why != "" {
+			t.Fatal(why)
+		}
+		r := assemble(answers)
+		if trouble := troubleOf(r); trouble != "" || r.Leader().ID == before.Leader().ID {
+			t.Errorf("%q; %s led, and %s does", trouble, before.Leader().Name, r.Leader().Name)
+		}
+	})
 }
 
 // 289: a member that hangs is named, and costs the others nothing.
@@ -365,42 +365,42 @@ func alter(t *testing.T, m *etcdtest.Member) {
 // before it serves anybody: from 3.6 on. An older one asks no peer as long as it has saved
 // no snapshot, and a comparison finds it.
 func TestAMemberWithOtherDataDoesNotStart(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
-		t.Run(version, func(t *testing.T) {
-			v, err := release.Parse(strings.TrimPrefix(version, "v"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			flags, findings := release.Flags(v, release.Settings{})
-			if len(findings) > 0 {
-				t.Fatal(findings)
-			}
-			flags = slices.DeleteFunc(flags, func(f string) bool { return strings.HasPrefix(f, "--logger") })
-			s := startEtcd(t, version, 3, false, flags...)
-			for range 5 {
-				s.MustPut("key", "value")
-			}
-			s.await("all to have it", func(r state.Round) bool {
-				return troubleOf(r) == "" && !slices.ContainsFunc(r.Members, func(m state.Member) bool { return m.AppliedIndex < r.Members[0].CommitIndex })
-			})
-			m := s.Members[2]
-			if err := m.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
-			_ = m.Wait()
-			alter(t, m)
-			m.Start()
-			if !release.ComparesAtStart(v, nil) {
-				s.await("it to serve", func(r state.Round) bool { return troubleOf(r) == "" })
-				r := s.round(true)
-				if a, b := r.Differing(); a == nil || a.Name != m.Name && b.Name != m.Name {
-					t.Errorf("its data is found to be that of the others: %+v", r)
-				}
-				return
-			}
-			if err := m.Wait(); err == nil {
-				t.Error("it ended as if all were well")
-			}
+	t.Parallel()
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		v, err := release.Parse(strings.TrimPrefix(version, "v"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		flags, findings := release.Flags(v, release.Settings{})
+		if len(findings) > 0 {
+			t.Fatal(findings)
+		}
+		flags = slices.DeleteFunc(flags, func(f string) bool { return strings.HasPrefix(f, "--logger") })
+		s := startEtcd(t, version, 3, false, flags...)
+		for range 5 {
+			s.MustPut("key", "value")
+		}
+		s.await("all to have it", func(r state.Round) bool {
+			behind := func(m state.Member) bool { return m.AppliedIndex < r.Members[0].CommitIndex }
+			return troubleOf(r) == "" && !slices.ContainsFunc(r.Members, behind)
 		})
-	}
+		m := s.Members[2]
+		if err := m.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		_ = m.Wait()
+		alter(t, m)
+		m.Start()
+		if !release.ComparesAtStart(v, nil) {
+			s.await("it to serve", func(r state.Round) bool { return troubleOf(r) == "" })
+			r := s.round(true)
+			if a, b := r.Differing(); a == nil || a.Name != m.Name && b.Name != m.Name {
+				t.Errorf("its data is found to be that of the others: %+v", r)
+			}
+			return
+		}
+		if err := m.Wait(); err == nil {
+			t.Error("it ended as if all were well")
+		}
+	})
 }

@@ -111,56 +111,62 @@ func (s *etcdServers) defragmentTwice(r state.Round) {
 // 91: a full cluster takes writes again after compaction, defragmentation and the
 // end of the alarm, in this order and no other.
 func TestSpaceIsFreed(t *testing.T) {
-	for _, version := range []string{etcdtest.V36, etcdtest.V34} {
-		t.Run(version, func(t *testing.T) {
-			// What is not yet in the file does not count, so that members get over the quota.
-			s := startEtcd(t, version, 3, false, fmt.Sprintf("--quota-backend-bytes=%d", smallQuota), "--backend-batch-interval=2s")
-			s.fill()
-			// Members that find themselves full at once each raise an alarm.
-			for _, name := range []string{"orders-0", "orders-2"} {
-				s.raise(pb.AlarmType_NOSPACE, name)
+	t.Parallel()
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		// What is not yet in the file does not count, so that members get over the quota.
+		quota := fmt.Sprintf("--quota-backend-bytes=%d", smallQuota)
+		s := startEtcd(t, version, 3, false, quota, "--backend-batch-interval=2s")
+		s.fill()
+		// Members that find themselves full at once each raise an alarm.
+		for _, name := range []string{"orders-0", "orders-2"} {
+			s.raise(pb.AlarmType_NOSPACE, name)
+		}
+		full := s.await("two alarms", func(r state.Round) bool { return len(r.Alarms) > 1 && troubleOf(r) == "" })
+		alarm := full.Alarms[0]
+		if alarm.Kind != state.NoSpace {
+			t.Fatalf("alarms %v", full.Alarms)
+		}
+		disarm := func(members []Endpoint, alarm state.Alarm) error {
+			return s.clients.Disarm(t.Context(), "shop/orders", members, alarm)
+		}
+		for _, first := range full.Alarms[1:] {
+			if err := disarm(s.endpoints, first); err != nil {
+				t.Errorf("while another alarm is on: %v", err)
 			}
-			full := s.await("two alarms", func(r state.Round) bool { return len(r.Alarms) > 1 && troubleOf(r) == "" })
-			alarm := full.Alarms[0]
-			if alarm.Kind != state.NoSpace {
-				t.Fatalf("alarms %v", full.Alarms)
-			}
-			disarm := func(members []Endpoint, alarm state.Alarm) error {
-				return s.clients.Disarm(t.Context(), "shop/orders", members, alarm)
-			}
-			for _, first := range full.Alarms[1:] {
-				if err := disarm(s.endpoints, first); err != nil {
-					t.Errorf("while another alarm is on: %v", err)
-				}
-			}
-			backuptest.WantError(t, disarm(s.endpoints, alarm), "is disarmed, but orders-", "takes no writes: etcdserver: mvcc: database space exceeded")
-			s.compactTwice(s.await("the alarm to be back", func(r state.Round) bool { return len(r.Alarms) > 0 && troubleOf(r) == "" }))
-			s.defragmentTwice(full)
-			r := s.await("smaller files", func(r state.Round) bool {
-				return troubleOf(r) == "" && !slices.ContainsFunc(r.Members, func(m state.Member) bool { return m.DBSize >= smallQuota || m.DBSize == 0 })
-			})
-			if err := s.Put("key", "v"); !errors.Is(err, rpctypes.ErrNoSpace) {
-				t.Errorf("before the alarm ends: %v", err)
-			}
-			for _, alarm := range slices.Concat(r.Alarms, r.Alarms) {
-				if err := disarm(s.endpoints, alarm); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if r := s.round(false); len(r.Alarms) > 0 {
-				t.Errorf("alarms %v", r.Alarms)
-			}
-			s.MustPut("key", "v")
-			backuptest.WantError(t, disarm(s.endpoints, state.Alarm{Kind: "LATER", MemberID: "a1"}), "etcd has no such alarm")
-			backuptest.WantError(t, disarm(s.endpoints, state.Alarm{Kind: state.NoSpace, MemberID: "nonsense"}), "etcd has no such alarm")
-			backuptest.WantError(t, disarm(nil, alarm), "no member has an address")
+		}
+		backuptest.WantError(t, disarm(s.endpoints, alarm), "is disarmed, but orders-",
+			"takes no writes: etcdserver: mvcc: database space exceeded")
+		s.compactTwice(s.await("the alarm to be back", func(r state.Round) bool {
+			return len(r.Alarms) > 0 && troubleOf(r) == ""
+		}))
+		s.defragmentTwice(full)
+		r := s.await("smaller files", func(r state.Round) bool {
+			large := func(m state.Member) bool { return m.DBSize >= smallQuota || m.DBSize == 0 }
+			return troubleOf(r) == "" && !slices.ContainsFunc(r.Members, large)
 		})
-	}
+		if err := s.Put("key", "v"); !errors.Is(err, rpctypes.ErrNoSpace) {
+			t.Errorf("before the alarm ends: %v", err)
+		}
+		for _, alarm := range slices.Concat(r.Alarms, r.Alarms) {
+			if err := disarm(s.endpoints, alarm); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := s.round(false); len(r.Alarms) > 0 {
+			t.Errorf("alarms %v", r.Alarms)
+		}
+		s.MustPut("key", "v")
+		backuptest.WantError(t, disarm(s.endpoints, state.Alarm{Kind: "LATER", MemberID: "a1"}), "etcd has no such alarm")
+		nobody := state.Alarm{Kind: state.NoSpace, MemberID: "nonsense"}
+		backuptest.WantError(t, disarm(s.endpoints, nobody), "etcd has no such alarm")
+		backuptest.WantError(t, disarm(nil, alarm), "no member has an address")
+	}, etcdtest.V36, etcdtest.V34)
 }
 
 // I3: what answers at a member's address is asked which member it is, and does nothing
 // when it is another one.
 func TestNothingIsAskedOfAnotherMember(t *testing.T) {
+	t.Parallel()
 	s := startEtcd(t, etcdtest.V36, 3, false)
 	r := s.round(false)
 	leader, other := s.leader(r)
@@ -189,6 +195,7 @@ func TestNothingIsAskedOfAnotherMember(t *testing.T) {
 // 90: under the alarm CORRUPT etcd refuses every read, and the members can be
 // listed and compared all the same.
 func TestCorruptMemberIsSeen(t *testing.T) {
+	t.Parallel()
 	s := startEtcd(t, etcdtest.V36, 3, false)
 	for i := range 5 {
 		s.MustPut(fmt.Sprintf("key-%d", i), "hello")

@@ -26,20 +26,18 @@ import (
 // The membership of real members of every minor that quorate runs: from one
 // member to two and back, each change asked for twice.
 func TestMembershipOfRealMembers(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel() // most of the time etcd waits for its members to be in touch
-			s := startEtcd(t, version, 1, false)
-			peer := "http://" + backuptest.FreeAddress(t)
-			learnerIsDropped(s, learnerIsAdded(s, peer), peer)
-			id := learnerIsAdded(s, peer)
-			learnerIsNotReady(s, id)
-			startLearner(s, peer)
-			learnerIsPromoted(s, id)
-			guardKnowsRealLogs(s, id)
-			memberIsRemoved(s, id)
-		})
-	}
+	t.Parallel()
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		s := startEtcd(t, version, 1, false)
+		peer := "http://" + backuptest.FreeAddress(t)
+		learnerIsDropped(s, learnerIsAdded(s, peer), peer)
+		id := learnerIsAdded(s, peer)
+		learnerIsNotReady(s, id)
+		startLearner(s, peer)
+		learnerIsPromoted(s, id)
+		guardKnowsRealLogs(s, id)
+		memberIsRemoved(s, id)
+	})
 }
 
 func (s *etcdServers) clusterID() string {
@@ -365,38 +363,37 @@ func (s *etcdServers) through(applied func(roster []string) bool) (Endpoint, *fo
 // I24, scenarios 44 and 45: the answer is lost after the change was applied.
 // It is not asked for again, and counts as done.
 func TestLostAnswersOfMembershipChanges(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V36} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel() // most of the time etcd waits for its members to be in touch
-			s := startEtcd(t, version, 1, false)
-			cluster, peer := s.clusterID(), "http://"+backuptest.FreeAddress(t)
-			lost := func(p *forgetfulProxy, err error) {
-				t.Helper()
-				if err != nil || p.cuts != 1 {
-					t.Fatalf("%v after %d lost answers", err, p.cuts)
-				}
+	t.Parallel()
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		s := startEtcd(t, version, 1, false)
+		cluster, peer := s.clusterID(), "http://"+backuptest.FreeAddress(t)
+		lost := func(p *forgetfulProxy, err error) {
+			t.Helper()
+			if err != nil || p.cuts != 1 {
+				t.Fatalf("%v after %d lost answers", err, p.cuts)
 			}
-			e, p := s.through(func(roster []string) bool { return len(roster) == 2 })
-			id, err := s.clients.AddLearner(t.Context(), t.Name(), cluster, []Endpoint{e}, peer)
-			if lost(p, err); !slices.Contains(s.roster(), id+" learner") || len(s.roster()) != 2 {
-				t.Fatalf("added %s, the members are %q", id, s.roster())
+		}
+		e, p := s.through(func(roster []string) bool { return len(roster) == 2 })
+		id, err := s.clients.AddLearner(t.Context(), t.Name(), cluster, []Endpoint{e}, peer)
+		if lost(p, err); !slices.Contains(s.roster(), id+" learner") || len(s.roster()) != 2 {
+			t.Fatalf("added %s, the members are %q", id, s.roster())
+		}
+		startLearner(s, peer)
+		promoteThroughProxy(t, s, cluster, id)
+		e, p = s.through(func(roster []string) bool { return len(roster) == 1 })
+		for range 100 {
+			err = s.clients.RemoveMember(t.Context(), t.Name(), cluster, []Endpoint{e}, id)
+			if !errors.Is(err, ErrUnhealthyCluster) {
+				break
 			}
-			startLearner(s, peer)
-			promoteThroughProxy(t, s, cluster, id)
-			e, p = s.through(func(roster []string) bool { return len(roster) == 1 })
-			for range 100 {
-				if err = s.clients.RemoveMember(t.Context(), t.Name(), cluster, []Endpoint{e}, id); !errors.Is(err, ErrUnhealthyCluster) {
-					break
-				}
-				time.Sleep(100 * time.Millisecond)
-			}
-			s.endpoints = s.endpoints[:1]
-			if lost(p, err); len(s.roster()) != 1 {
-				t.Errorf("the members are %q", s.roster())
-			}
-			s.clients.Forget(t.Name())
-		})
-	}
+			time.Sleep(100 * time.Millisecond)
+		}
+		s.endpoints = s.endpoints[:1]
+		if lost(p, err); len(s.roster()) != 1 {
+			t.Errorf("the members are %q", s.roster())
+		}
+		s.clients.Forget(t.Name())
+	}, etcdtest.V34, etcdtest.V36)
 }
 
 func promoteThroughProxy(t *testing.T, s *etcdServers, cluster, id string) {

@@ -18,37 +18,35 @@ import (
 // 411: a volume of a real member is known by what was noted before it stopped: it starts on its own, also after
 // it was killed in the midst of writes, and not on a copy of an earlier time.
 func TestAnOlderVolumeIsKnown(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			s := startEtcd(t, version, 3, false)
-			well := func(r state.Round) bool { return len(r.Members) == 3 && troubleOf(r) == "" }
-			earlier := make([]string, len(s.Members))
-			for i, m := range s.Members {
-				m.Kill()
-				earlier[i] = copied(s, m)
-				m.Start()
-				s.await("it to be back", well)
+	t.Parallel()
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		s := startEtcd(t, version, 3, false)
+		well := func(r state.Round) bool { return len(r.Members) == 3 && troubleOf(r) == "" }
+		earlier := make([]string, len(s.Members))
+		for i, m := range s.Members {
+			m.Kill()
+			earlier[i] = copied(s, m)
+			m.Start()
+			s.await("it to be back", well)
+		}
+		s.MustPut("key", "after")
+		rec := record.Record{}
+		for i, m := range s.Members { // one of them leads
+			written := writeOn(s)
+			rec = noted(s, rec, s.await("all to be well under load", well))
+			m.Kill()
+			written()
+			rec = noted(s, rec, s.await("the others to go on", func(r state.Round) bool { return r.Problem == "" }))
+			if err := guardAt(s, rec, m, m.Volume); err != nil {
+				t.Errorf("its own: %v", err)
 			}
-			s.MustPut("key", "after")
-			rec := record.Record{}
-			for i, m := range s.Members { // one of them leads
-				written := writeOn(s)
-				rec = noted(s, rec, s.await("all to be well under load", well))
-				m.Kill()
-				written()
-				rec = noted(s, rec, s.await("the others to go on", func(r state.Round) bool { return r.Problem == "" }))
-				if err := guardAt(s, rec, m, m.Volume); err != nil {
-					t.Errorf("its own: %v", err)
-				}
-				if err := guardAt(s, rec, m, earlier[i]); guard.ExitCode(err) != guard.ExitOlder {
-					t.Errorf("the copy of before: %v", err)
-				}
-				m.Start()
-				s.await("it to be back", well)
+			if err := guardAt(s, rec, m, earlier[i]); guard.ExitCode(err) != guard.ExitOlder {
+				t.Errorf("the copy of before: %v", err)
 			}
-		})
-	}
+			m.Start()
+			s.await("it to be back", well)
+		}
+	})
 }
 
 // copied is a copy of a member's volume.

@@ -15,55 +15,53 @@ import (
 // 303: a member that quorate does not reach, and that the leader hears, is known to run; one
 // that hangs, as on a node that has lost its power, is known not to, whatever the release.
 func TestTheLeaderTellsWhomItHears(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel() // most of the time it listens
-			s := startEtcd(t, version, 3, false)
-			all := s.round(false)
-			for _, m := range all.Members {
-				if m.Heard != 0 || all.HeardBy != "" {
-					t.Errorf("all answer, and the leader is asked of them: %+v", all)
-				}
+	t.Parallel()
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		s := startEtcd(t, version, 3, false)
+		all := s.round(false)
+		for _, m := range all.Members {
+			if m.Heard != 0 || all.HeardBy != "" {
+				t.Errorf("all answer, and the leader is asked of them: %+v", all)
 			}
-			_, far := s.leader(all)
-			var near []Endpoint
-			for _, e := range s.endpoints {
-				if e.Member != far.Member {
-					near = append(near, e)
-				}
+		}
+		_, far := s.leader(all)
+		var near []Endpoint
+		for _, e := range s.endpoints {
+			if e.Member != far.Member {
+				near = append(near, e)
 			}
-			s.endpoints = near
-			listen := func() state.Peers {
-				t.Helper()
-				before := s.round(false)
-				time.Sleep(state.Listening)
-				r := s.round(false)
-				r.Listen(&before)
-				return memberOf(t, r, far.Member).Peers
+		}
+		s.endpoints = near
+		listen := func() state.Peers {
+			t.Helper()
+			before := s.round(false)
+			time.Sleep(state.Listening)
+			r := s.round(false)
+			r.Listen(&before)
+			return memberOf(t, r, far.Member).Peers
+		}
+		if peers := listen(); peers != state.PeersLinked {
+			t.Errorf("a member out of our reach that the others see is %q", peers)
+		}
+		var hangs *etcdtest.Member
+		for _, m := range s.Members {
+			if m.Name == far.Member {
+				hangs = m
 			}
-			if peers := listen(); peers != state.PeersLinked {
-				t.Errorf("a member out of our reach that the others see is %q", peers)
+		}
+		resume := hangs.Pause()
+		for listen() != state.PeersApart { // what was on its way arrives first
+			if t.Context().Err() != nil {
+				t.Fatal("a member that hangs is heard")
 			}
-			var hangs *etcdtest.Member
-			for _, m := range s.Members {
-				if m.Name == far.Member {
-					hangs = m
-				}
+		}
+		resume()
+		for listen() != state.PeersLinked {
+			if t.Context().Err() != nil {
+				t.Fatal("a member that is back is not heard")
 			}
-			resume := hangs.Pause()
-			for listen() != state.PeersApart { // what was on its way arrives first
-				if t.Context().Err() != nil {
-					t.Fatal("a member that hangs is heard")
-				}
-			}
-			resume()
-			for listen() != state.PeersLinked {
-				if t.Context().Err() != nil {
-					t.Fatal("a member that is back is not heard")
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // 303: a leader that does not say whom it hears leaves that unknown.

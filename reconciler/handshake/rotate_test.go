@@ -55,11 +55,9 @@ const domain = "cluster.local"
 
 func startRotated(t *testing.T, version string) *rotated {
 	t.Helper()
-	binary, err := etcdtest.Binary(version)
-	if err != nil {
-		t.Fatal(err)
+	r := &rotated{
+		T: t, c: clustertest.Orders(clustertest.SetReplicas(3)), binary: etcdtest.Binary(t, version), dir: t.TempDir(),
 	}
-	r := &rotated{T: t, c: clustertest.Orders(clustertest.SetReplicas(3)), binary: binary, dir: t.TempDir(), secrets: map[string]*corev1.Secret{}}
 	r.secrets = etcdtest.Certificates(t, r.c, time.Now())
 	for i := range int32(3) {
 		r.members = append(r.members, &member{name: naming.Member(r.c.Metadata.Name, i), client: backuptest.FreeAddress(t), peer: backuptest.FreeAddress(t), data: t.TempDir()})

@@ -59,40 +59,39 @@ func TestLookAtTrial(t *testing.T) {
 // needs a password. That history was compacted, and keys were written and deleted since,
 // changes nothing.
 func TestARealSnapshotIsRestoredOnTrial(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
-		t.Run(version, func(t *testing.T) {
-			s := etcdtest.Start(t, version, 1, false)
-			for i := range 7 {
-				s.MustPut(fmt.Sprint("key-", i), "value")
-			}
-			compactAndChange(t, s.Members[0].Client())
-			b, path := guardedSnapshot(t, s)
-			dir, peer, client := t.TempDir(), backuptest.FreeAddress(t), backuptest.FreeAddress(t)
-			err := restore.Run(restore.Request{
-				Volume: dir, Member: jobs.DrillMember, PeerURL: "http://" + peer, Token: "t", AtLeast: b.Revision, Trial: true,
-				Keys:  restore.KeyHash{Hash: b.Hash, Revision: b.HashRevision, CompactRevision: b.CompactRevision},
-				Fetch: func(to string) error { return os.Link(path, to) },
-			}, zap.NewNop())
-			if err != nil {
-				t.Fatal(err)
-			}
-			args := jobs.DrillEtcd("etcd", "t", jobs.DrillURL(naming.PeerPort), resource.Quantity{}).Args
-			place := strings.NewReplacer(naming.VolumePath, dir, jobs.DrillURL(naming.PeerPort), "http://"+peer, jobs.DrillURL(naming.ClientPort), "http://"+client)
-			for i := range args {
-				args[i] = place.Replace(args[i])
-			}
-			etcd := exec.Command(s.Path, args...)
-			etcd.Env = []string{}
-			if err := etcd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = etcd.Process.Kill(); _ = etcd.Wait() })
-			found, err := jobs.Compare(t.Context(), client, b)
-			if err != nil || found.Problem != "" || found.Keys != 5 || found.Hash != b.Hash || found.Revision < b.Revision {
-				t.Errorf("%+v, %v, want %+v", found, err, b)
-			}
-		})
-	}
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		s := etcdtest.Start(t, version, 1, false)
+		for i := range 7 {
+			s.MustPut(fmt.Sprint("key-", i), "value")
+		}
+		compactAndChange(t, s.Members[0].Client())
+		b, path := guardedSnapshot(t, s)
+		dir, peer, client := t.TempDir(), backuptest.FreeAddress(t), backuptest.FreeAddress(t)
+		err := restore.Run(restore.Request{
+			Volume: dir, Member: jobs.DrillMember, PeerURL: "http://" + peer, Token: "t", AtLeast: b.Revision, Trial: true,
+			Keys:  restore.KeyHash{Hash: b.Hash, Revision: b.HashRevision, CompactRevision: b.CompactRevision},
+			Fetch: func(to string) error { return os.Link(path, to) },
+		}, zap.NewNop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := jobs.DrillEtcd("etcd", "t", jobs.DrillURL(naming.PeerPort), resource.Quantity{}).Args
+		place := strings.NewReplacer(naming.VolumePath, dir, jobs.DrillURL(naming.PeerPort), "http://"+peer,
+			jobs.DrillURL(naming.ClientPort), "http://"+client)
+		for i := range args {
+			args[i] = place.Replace(args[i])
+		}
+		etcd := exec.Command(s.Path, args...)
+		etcd.Env = []string{}
+		if err := etcd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = etcd.Process.Kill(); _ = etcd.Wait() })
+		found, err := jobs.Compare(t.Context(), client, b)
+		if err != nil || found.Problem != "" || found.Keys != 5 || found.Hash != b.Hash || found.Revision < b.Revision {
+			t.Errorf("%+v, %v, want %+v", found, err, b)
+		}
+	})
 }
 
 // compactAndChange drops history and changes what it has left of some keys: one is

@@ -5,6 +5,9 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"os"
+	"runtime/debug"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,8 +78,17 @@ func InRealTime(t *testing.T, edits ...func(*schema.EtcdCluster)) *World {
 	return newWorld(t, t.TempDir(), edits...)
 }
 
+// collectRarely lets the heap grow to five times of what is in use, unless GOGC says otherwise: worlds are small and
+// soon gone, and to collect them took a third of their time.
+var collectRarely = sync.OnceFunc(func() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+})
+
 func newWorld(t *testing.T, backups string, edits ...func(*schema.EtcdCluster)) *World {
 	t.Helper()
+	collectRarely()
 	c := clustertest.Orders(edits...)
 	schema.Default(&c)
 	w := &World{

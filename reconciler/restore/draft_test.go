@@ -25,36 +25,36 @@ import (
 // each file beside the database, to the byte. The snapshots are those of real servers, with
 // users, roles, leases, an alarm and a compaction.
 func TestARestoreInPlaceIsWhatEtcdMakes(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
-		t.Run(version, func(t *testing.T) {
-			sent := snapshotOf(t, version)
-			for name, config := range map[string]snapshot.RestoreConfig{
-				"a restore": {RevisionBump: uint64(state.RevisionBump), MarkCompacted: true},
-				"a drill":   {},
-			} {
-				t.Run(name, func(t *testing.T) {
-					dir := t.TempDir()
-					config.Name, config.PeerURLs, config.InitialCluster, config.InitialClusterToken = member, []string{peer}, member+"="+peer, "new"
-					theirs, ours := config, config
-					theirs.SnapshotPath, theirs.OutputDataDir = sent, filepath.Join(dir, "theirs")
-					if err := snapshot.NewV3(zap.NewNop()).Restore(theirs); err != nil {
-						t.Fatal(err)
-					}
-					source := filepath.Join(dir, "download")
-					if err := errors.Join(copyDatabase(sent, source), takeChecksumOff(source)); err != nil {
-						t.Fatal(err)
-					}
-					if err := restoreInPlace(source, filepath.Join(dir, "ours"), ours, zap.NewNop()); err != nil {
-						t.Fatal(err)
-					}
-					sameDirectories(t, filepath.Join(dir, "theirs"), filepath.Join(dir, "ours"))
-					if names := namesIn(t, dir); len(names) != 2 {
-						t.Errorf("it has left %q", names)
-					}
-				})
-			}
-		})
-	}
+	t.Parallel()
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		sent := snapshotOf(t, version)
+		for name, config := range map[string]snapshot.RestoreConfig{
+			"a restore": {RevisionBump: uint64(state.RevisionBump), MarkCompacted: true},
+			"a drill":   {},
+		} {
+			t.Run(name, func(t *testing.T) {
+				dir := t.TempDir()
+				config.Name, config.PeerURLs = member, []string{peer}
+				config.InitialCluster, config.InitialClusterToken = member+"="+peer, "new"
+				theirs, ours := config, config
+				theirs.SnapshotPath, theirs.OutputDataDir = sent, filepath.Join(dir, "theirs")
+				if err := snapshot.NewV3(zap.NewNop()).Restore(theirs); err != nil {
+					t.Fatal(err)
+				}
+				source := filepath.Join(dir, "download")
+				if err := errors.Join(copyDatabase(sent, source), takeChecksumOff(source)); err != nil {
+					t.Fatal(err)
+				}
+				if err := restoreInPlace(source, filepath.Join(dir, "ours"), ours, zap.NewNop()); err != nil {
+					t.Fatal(err)
+				}
+				sameDirectories(t, filepath.Join(dir, "theirs"), filepath.Join(dir, "ours"))
+				if names := namesIn(t, dir); len(names) != 2 {
+					t.Errorf("it has left %q", names)
+				}
+			})
+		}
+	})
 }
 
 // snapshotOf is what a real server sends.

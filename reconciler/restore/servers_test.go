@@ -25,29 +25,28 @@ var histories = flag.Int("histories", 40, "how many random histories each releas
 // is what the file says that it sends as a snapshot: after puts, deletions, transactions,
 // compactions, the end of leases, and restarts. More histories: -histories=2000.
 func TestASnapshotIsHashedAsItsEtcdDoes(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
-		t.Run(version, func(t *testing.T) {
-			h := newServedHistory(t, version)
-			h.refusesToPutAndDelete()
-			for i := range *histories {
-				h.begin(i)
-				for range 1 + h.IntN(25) {
-					h.move()
-				}
-				h.compare()
-				switch h.IntN(20) {
-				case 0:
-					h.restart()
-				case 1:
-					h.empty()
-				}
+	t.Parallel()
+	etcdtest.ForEach(t, func(t *testing.T, version string) {
+		h := newServedHistory(t, version)
+		h.refusesToPutAndDelete()
+		for i := range *histories {
+			h.begin(i)
+			for range 1 + h.IntN(25) {
+				h.move()
 			}
-			t.Logf("%d of %d files were compared", h.compared, h.asked)
-			if h.compared < h.asked/3 {
-				t.Errorf("only %d of %d files were compared", h.compared, h.asked)
+			h.compare()
+			switch h.IntN(20) {
+			case 0:
+				h.restart()
+			case 1:
+				h.empty()
 			}
-		})
-	}
+		}
+		t.Logf("%d of %d files were compared", h.compared, h.asked)
+		if h.compared < h.asked/3 {
+			t.Errorf("only %d of %d files were compared", h.compared, h.asked)
+		}
+	})
 }
 
 // servedHistory is a history of one server, which goes on in the next one: each writes

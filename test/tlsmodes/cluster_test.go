@@ -71,11 +71,7 @@ var networks atomic.Uint32
 // start starts a cluster.
 func start(t *testing.T, version string, n int, mode string, more ...string) *cluster {
 	t.Helper()
-	binary, err := etcdtest.Binary(version)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &cluster{T: t, version: version, binary: binary, dir: t.TempDir(), more: more}
+	c := &cluster{T: t, version: version, binary: etcdtest.Binary(t, version), dir: t.TempDir(), more: more}
 	network := freeNetwork(t, n)
 	var initial []string
 	for i := range n {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -19,31 +18,15 @@ import (
 
 var all = flag.Bool("all", false, "try all cases, with members of each minor")
 
-// atOnce is how many clusters there are at a time: mostly they wait.
-const atOnce = "4"
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	parallel := false
-	flag.Visit(func(f *flag.Flag) { parallel = parallel || f.Name == "test.parallel" })
-	if !parallel {
-		_ = flag.Set("test.parallel", atOnce) // it is a number
-	}
-	os.Exit(m.Run()) //nolint:forbidigo // TestMain returns no error
-}
+func TestMain(m *testing.M) { etcdtest.Main(m) }
 
 // forEach runs a test for members of some minors, and of each with -all.
 func forEach(t *testing.T, some []string, test func(*testing.T, string)) {
 	t.Helper()
 	if *all {
-		some = []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37}
+		some = nil
 	}
-	for _, version := range some {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			test(t, version)
-		})
-	}
+	etcdtest.ForEach(t, test, some...)
 }
 
 // ways are the two changes.
@@ -204,16 +187,13 @@ func (c *cluster) doWithout(down *member, s step) {
 // its URLs, and in the midst of the last roll.
 func TestSnapshotsReachTheSecondURL(t *testing.T) {
 	t.Parallel()
-	if !*all {
-		t.Skip("left to -args -all")
-	}
 	catchUp := map[string][]string{
 		etcdtest.V34: nil, // 5,000 entries
 		etcdtest.V35: {"--experimental-snapshot-catchup-entries=50"},
 		etcdtest.V36: {"--snapshot-catchup-entries=50"},
 		etcdtest.V37: {"--snapshot-catchup-entries=50"},
 	}
-	forEach(t, nil, func(t *testing.T, version string) {
+	forEach(t, []string{etcdtest.V36}, func(t *testing.T, version string) {
 		steps := change(plain, secure)
 		// A cluster for each: a leader keeps its log for 30 s after a snapshot that it has sent.
 		for name, lagging := range map[string]int{"not restarted": 0, "restarted": 2} {

@@ -1,12 +1,12 @@
 package etcdtest
 
 import (
-	"fmt"
+	"flag"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
-	"sync"
+	"slices"
+	"testing"
+
+	"github.com/quorate/quorate/test/needs"
 )
 
 // The releases that tests run.
@@ -17,44 +17,41 @@ const (
 	V37 = "v3.7.3"
 )
 
-// Binary is a release of etcd: the one that the environment names (QUORATE_ETCD_34 and
-// so on), else one that is built once and kept in the user's cache.
-func Binary(version string) (string, error) {
-	once, _ := binaries.LoadOrStore(version, sync.OnceValues(func() (string, error) { return build(version) }))
-	return once.(func() (string, error))()
+// Binary returns the path of a release of etcd. The test is skipped where it is not built.
+func Binary(t testing.TB, version string) string {
+	t.Helper()
+	return needs.Server(t, "etcd-"+version)
 }
 
-// binaries are what was asked for, by version.
-var binaries sync.Map // each release is built once a process
+// ForEach runs a test for each of the releases given, or for all. The subtests run beside each other, because they
+// mostly wait for members. Under -short there is one, V36 if it is among them.
+func ForEach(t *testing.T, test func(t *testing.T, version string), versions ...string) {
+	t.Helper()
+	if len(versions) == 0 {
+		versions = []string{V34, V35, V36, V37}
+	}
+	if testing.Short() {
+		if slices.Contains(versions, V36) {
+			versions = []string{V36}
+		}
+		versions = versions[:1]
+	}
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			test(t, version)
+		})
+	}
+}
 
-func build(version string) (string, error) {
-	if path := os.Getenv("QUORATE_ETCD_" + version[1:2] + version[3:4]); path != "" {
-		return exec.LookPath(path)
+// Main is the TestMain of a package whose tests mostly wait for members: four run at a time, also where there are
+// fewer processors, unless -parallel is given.
+func Main(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", "4") // it is a number
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	bin := filepath.Join(cache, "quorate", "bin")
-	path := filepath.Join(bin, "etcd-"+version)
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
-	}
-	if err := os.MkdirAll(bin, 0o755); err != nil {
-		return "", err
-	}
-	main := "go.etcd.io/etcd/server/v3"
-	if version == V34 {
-		main = "go.etcd.io/etcd"
-	}
-	// What has the final name is whole.
-	draft := fmt.Sprintf("%s.%d", path, os.Getpid())
-	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", draft, main)
-	_, here, _, _ := runtime.Caller(0)
-	build.Dir = filepath.Join(filepath.Dir(here), "..", "..", "..", "test", "sandbox", "etcd", version)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build etcd %s in %s: %w\n%s", version, build.Dir, err, out)
-	}
-	return path, os.Rename(draft, path)
+	os.Exit(m.Run()) //nolint:forbidigo // TestMain returns no error
 }

@@ -58,11 +58,7 @@ type Servers struct {
 // clear text: its certificates carry no addresses.
 func Start(t *testing.T, version string, n int, secure bool, args ...string) *Servers {
 	t.Helper()
-	path, err := Binary(version)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &Servers{T: t, Path: path}
+	s := &Servers{T: t, Path: Binary(t, version)}
 	c := clustertest.Orders(clustertest.SetReplicas(int32(n)))
 	peers := make([]string, n)
 	for i := range n {

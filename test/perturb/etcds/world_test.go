@@ -72,10 +72,7 @@ var networks atomic.Uint32
 
 func newWorld(t *testing.T, replicas int32, at, how string) *world {
 	t.Helper()
-	binary, err := etcdtest.Binary(etcdtest.V36)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := etcdtest.Binary(t, etcdtest.V36)
 	w := &world{
 		World: reconcilertest.InRealTime(t, clustertest.DisableTLS, clustertest.SkipBackup, clustertest.SetReplicas(replicas), quick),
 		line:  &line{at: at, how: how, counted: map[string]int{}}, binary: binary, dir: t.TempDir(),

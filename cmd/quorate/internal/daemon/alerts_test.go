@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/quorate/quorate/test/needs"
 )
 
 // monitoring is where the rules and dashboards are.
@@ -51,19 +53,18 @@ func readRules(t *testing.T) (all []rule) {
 }
 
 // promtool runs Prometheus' own tool.
-func promtool(t *testing.T, args ...string) {
+func promtool(t *testing.T, args ...string) (output string, err error) {
 	t.Helper()
-	path, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Fatalf("%v: `make promtool` installs it", err)
-	}
-	if out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput(); err != nil {
-		t.Fatalf("promtool %s: %v\n%s", args[0]+" "+args[1], err, out)
-	}
+	out, err := exec.CommandContext(t.Context(), needs.Program(t, "promtool"), args...).CombinedOutput()
+	return string(out), err
 }
 
 // Prometheus accepts the rules.
-func TestRulesAreValid(t *testing.T) { promtool(t, "check", "rules", monitoring+"rules.yaml") }
+func TestRulesAreValid(t *testing.T) {
+	if out, err := promtool(t, "check", "rules", monitoring+"rules.yaml"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
 
 // The rules for the operator are those for Prometheus.
 func TestThePrometheusRuleIsGenerated(t *testing.T) {
@@ -269,25 +270,56 @@ func alertCases() []alertCase {
 	}
 }
 
-// 254: each alert fires where it should, does not before, and clears.
+// 254: each alert fires where it should, does not before, and clears. One process of promtool tries all cases,
+// because it takes longer to start than for most of them.
 func TestEachAlertFiresAndClears(t *testing.T) {
-	cases := map[string][]alertCase{}
+	rules := readRules(t)
+	args := []string{"test", "rules"}
 	for _, c := range alertCases() {
-		cases[c.alert] = append(cases[c.alert], c)
+		// The other rules would only take their time.
+		own := slices.DeleteFunc(slices.Clone(rules), func(r rule) bool { return r.Alert != c.alert })
+		args = append(args, writeYAML(t, "tests.yaml", map[string]any{
+			"rule_files": []string{writeYAML(t, "rules.yaml", map[string]any{
+				"groups": []any{map[string]any{"name": c.alert, "rules": own}},
+			})},
+			"evaluation_interval": "1m", "tests": []any{c.test()},
+		}))
 	}
-	for _, alert := range slices.Sorted(maps.Keys(cases)) {
-		t.Run(alert, func(t *testing.T) {
-			// The other rules would only take their time.
-			rules := slices.DeleteFunc(readRules(t), func(r rule) bool { return r.Alert != alert })
-			var tests []any
-			for _, c := range cases[alert] {
-				tests = append(tests, c.test())
+	output, err := promtool(t, args...)
+	results, failed := promtoolResults(output), false
+	for i, c := range alertCases() {
+		t.Run(c.alert+"/"+c.what, func(t *testing.T) {
+			if result := strings.TrimSpace(results[args[i+2]]); result != "SUCCESS" {
+				failed = true
+				t.Errorf("promtool: %s", result)
 			}
-			promtool(t, "test", "rules", writeYAML(t, "tests.yaml", map[string]any{
-				"rule_files":          []string{writeYAML(t, "rules.yaml", map[string]any{"groups": []any{map[string]any{"name": alert, "rules": rules}}})},
-				"evaluation_interval": "1m", "tests": tests,
-			}))
 		})
+	}
+	if err != nil && !failed {
+		t.Errorf("promtool: %v\n%s", err, output)
+	}
+}
+
+// promtoolResults returns what "promtool test rules" has printed about each of its files: SUCCESS, or FAILED and why.
+func promtoolResults(output string) map[string]string {
+	results := map[string]string{}
+	for _, section := range strings.Split(output, "Unit Testing:")[1:] {
+		file, result, _ := strings.Cut(section, "\n")
+		results[strings.TrimSpace(file)] = result
+	}
+	return results
+}
+
+// Each case has a result of its own, also where promtool ends in the midst.
+func TestPromtoolResultsAreReadPerFile(t *testing.T) {
+	got := promtoolResults("Unit Testing:  /a.yaml\n  SUCCESS\n\n" +
+		"Unit Testing:  /b.yaml\n  FAILED:\n    expr: \"x\"\n\nUnit Testing:  /c.yaml\n")
+	for file, want := range map[string]string{
+		"/a.yaml": "SUCCESS", "/b.yaml": "FAILED:\n    expr: \"x\"", "/c.yaml": "", "/d.yaml": "",
+	} {
+		if strings.TrimSpace(got[file]) != want {
+			t.Errorf("%s: %q, want %q", file, got[file], want)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
+	"github.com/quorate/quorate/test/needs"
 )
 
 // annotate approves a commit as a person does.
@@ -112,7 +113,8 @@ func TestRewrittenHistoryHoldsUntilApproved(t *testing.T) {
 func (f *followed) wantSigned() (sign func()) {
 	f.Helper()
 	key := filepath.Join(f.TempDir(), "key")
-	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
+	generate := exec.Command(needs.Program(f, "ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", key)
+	if out, err := generate.CombinedOutput(); err != nil {
 		f.Fatalf("ssh-keygen: %v\n%s", err, out)
 	}
 	public, err := os.ReadFile(key + ".pub")

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
+	"github.com/quorate/quorate/test/needs"
 )
 
 // browser is a real Chromium, which is spoken to by the DevTools protocol over a pipe.
@@ -46,13 +47,14 @@ type answer struct {
 // startBrowser starts Chromium without a window. It ends with the test.
 func startBrowser(t *testing.T) *browser {
 	t.Helper()
+	chromium := needs.Program(t, "chromium")
 	reads, to, err := os.Pipe()
 	from, writes, err2 := os.Pipe()
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, "chromium", "--headless=new", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir(),
+	cmd := exec.CommandContext(ctx, chromium, "--headless=new", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir(),
 		"--no-sandbox", // the tests may be root's, and load their own pages only
 		"--disable-dev-shm-usage", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
 		"--disable-sync", "--disable-extensions", "--hide-scrollbars", "--proxy-server=direct://", "about:blank")
@@ -60,7 +62,7 @@ func startBrowser(t *testing.T) *browser {
 	said := &strings.Builder{}
 	cmd.Stderr, cmd.WaitDelay = said, 10*time.Second
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("%v; make chromium installs it", err)
+		t.Fatal(err)
 	}
 	_, _ = reads.Close(), writes.Close()
 	b := &browser{T: t, to: to, answers: map[int]chan answer{}, tabs: map[string]*tab{}}
