@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 )
 
 // Root returns the directory of this checkout, found upwards from the working directory.
@@ -34,14 +33,6 @@ func Sandbox() (string, error) {
 // Program returns the path of a program that the sandbox tool has built, by the name that its exec-path knows, such
 // as etcd-v3.5.35. It builds nothing, because a build takes minutes, during which a test would be silent.
 func Program(name string) (string, error) {
-	once, _ := programs.LoadOrStore(name, sync.OnceValues(func() (string, error) { return find(name) }))
-	return once.(func() (string, error))()
-}
-
-// programs has the result for each name that was looked up.
-var programs sync.Map // one lookup a name and process
-
-func find(name string) (string, error) {
 	sandbox, err := Sandbox()
 	if err != nil {
 		return "", err

@@ -35,7 +35,7 @@ func (d *demo) deploy(ctx context.Context) error {
 		return err
 	}
 	d.atEnd("namespace "+namespace, true, d.deleteNamespace)
-	overlay, err := d.writeOverlay(ctx)
+	overlay, err := d.writeOverlay()
 	if err != nil {
 		return fmt.Errorf("overlay for this run: %w", err)
 	}
@@ -114,12 +114,12 @@ func available(deployment *appsv1.Deployment) bool {
 
 // writeOverlay writes the kustomization with what only this run knows:
 // where Git is, where backups go and with which credentials.
-func (d *demo) writeOverlay(ctx context.Context) (string, error) {
+func (d *demo) writeOverlay() (string, error) {
 	dir := filepath.Join(d.dir, "deploy")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
 	}
 	return dir, lab.Overlay{
 		Namespace: system, Image: d.image, Repo: d.git.URL(), BackupURL: d.store.URLTemplate(), Credentials: d.store.Credentials(),
-	}.Write(ctx, dir)
+	}.Write(dir)
 }

@@ -181,7 +181,7 @@ func (w *world) deployImage(image string, args ...string) (system string) {
 	w.must(lab.Overlay{
 		Namespace: system, Image: image, Repo: w.git.URL(), BackupURL: w.options.BackupURL, Credentials: w.options.Env, Args: args,
 		Namespaces: w.namespaces(),
-	}.Write(w.Context(), dir))
+	}.Write(dir))
 	if *namespaced {
 		w.must(w.cluster.BindDeployed(w.Context(), w.namespace, system))
 	}

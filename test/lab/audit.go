@@ -61,7 +61,7 @@ func (c *Cluster) Unused(ctx context.Context) (unused []Right, err error) {
 	if err != nil {
 		return nil, err
 	}
-	granted, err := granted(ctx)
+	granted, err := granted()
 	for _, r := range granted {
 		if !used[r] {
 			unused = append(unused, r)
@@ -127,11 +127,11 @@ func (c *Cluster) readAudit(ctx context.Context, each func(auditEvent)) error {
 }
 
 // granted are the rights that deploy/base gives quorate.
-func granted(ctx context.Context) (all []Right, err error) {
+func granted() (all []Right, err error) {
 	for file, names := range map[string][]string{"clusterrole.yaml": {inNamespaces, clusterScoped}, "role.yaml": {inNamespaces}} {
 		for _, name := range names {
 			var role rbacv1.ClusterRole
-			if err := readDeployed(ctx, file, name, &role); err != nil {
+			if err := readDeployed(file, name, &role); err != nil {
 				return nil, err
 			}
 			for _, rule := range role.Rules {

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,7 +34,7 @@ type Overlay struct {
 
 // Write writes a kustomization into dir, for Cluster.Apply and Delete. Its namespace
 // carries OwnLabel.
-func (o Overlay) Write(ctx context.Context, dir string) error {
+func (o Overlay) Write(dir string) error {
 	root, err := checkout.Root()
 	if err != nil {
 		return err

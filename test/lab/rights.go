@@ -54,7 +54,7 @@ func (c *Cluster) GrantRights(ctx context.Context, dir string) (*Rights, error) 
 func (c *Cluster) GrantRightsIn(ctx context.Context, dir, namespace string) (*Rights, error) {
 	r := c.newUser(dir, "-"+namespace)
 	role := &rbacv1.Role{}
-	if err := readDeployed(ctx, "clusterrole.yaml", inNamespaces, role); err != nil {
+	if err := readDeployed("clusterrole.yaml", inNamespaces, role); err != nil {
 		return nil, err
 	}
 	role.Kind, role.Name = "Role", r.name
@@ -83,7 +83,7 @@ func (r *Rights) clusterRole(of string) string { return r.name + strings.TrimPre
 
 func (r *Rights) grantClusterRole(ctx context.Context, of string) error {
 	role, name := &rbacv1.ClusterRole{}, r.clusterRole(of)
-	if err := readDeployed(ctx, "clusterrole.yaml", of, role); err != nil {
+	if err := readDeployed("clusterrole.yaml", of, role); err != nil {
 		return err
 	}
 	role.Name = name
@@ -109,7 +109,7 @@ func (r *Rights) subjects() []rbacv1.Subject {
 // lease is there. It goes with the namespace.
 func (r *Rights) GrantOwn(ctx context.Context, namespace string) error {
 	role := &rbacv1.Role{}
-	if err := readDeployed(ctx, "role.yaml", inNamespaces, role); err != nil {
+	if err := readDeployed("role.yaml", inNamespaces, role); err != nil {
 		return err
 	}
 	return r.bind(ctx, namespace, role)
@@ -146,7 +146,7 @@ func (c *Cluster) BindDeployed(ctx context.Context, namespace, system string) er
 }
 
 // readDeployed reads a role of that name that people deploy.
-func readDeployed(ctx context.Context, file, name string, role any) error {
+func readDeployed(file, name string, role any) error {
 	root, err := checkout.Root()
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (r *Rights) Revoke(ctx context.Context) error {
 func (c *Cluster) GrantShards(ctx context.Context, dir, namespace, suffix string) (*Rights, error) {
 	r := c.newUser(dir, suffix)
 	role := &rbacv1.Role{}
-	if err := readDeployed(ctx, "role.yaml", inNamespaces, role); err != nil {
+	if err := readDeployed("role.yaml", inNamespaces, role); err != nil {
 		return r, err
 	}
 	role.Name = r.name

@@ -18,7 +18,8 @@ type recorder struct {
 
 func (r *recorder) Helper() {}
 
-func (r *recorder) Skipf(format string, _ ...any)  { r.skipped, r.text = true, format; runtime.Goexit() }
+func (r *recorder) Skipf(format string, _ ...any) { r.skipped, r.text = true, format; runtime.Goexit() }
+
 func (r *recorder) Fatalf(format string, _ ...any) { r.failed, r.text = true, format; runtime.Goexit() }
 
 // run calls a need as a test would.

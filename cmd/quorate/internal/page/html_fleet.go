@@ -118,12 +118,12 @@ func placeOf(r row, v *fleetView) Node {
 // columns.
 func fleetCells(r row) Node {
 	says := cell("What quorate says", Text(r.Why.Message))
-	switch {
-	case r.Kind == schema.KindCluster:
+	switch r.Kind {
+	case schema.KindCluster:
 		return clusterCells(r, says)
-	case r.Kind == schema.KindBackup:
+	case schema.KindBackup:
 		return Group{cell("Cluster", Text(r.Cluster)), cell("Last backup", timestampOr(r.Backup, "none")), says}
-	case r.Kind == schema.KindRestore:
+	case schema.KindRestore:
 		return Group{cell("Cluster", Text(r.Cluster)), cell("Done", timestampOr(r.Next, "not yet")), says}
 	}
 	return Group{
