@@ -418,6 +418,7 @@ func TestNoActionIsTriedFasterThanItsBackOff(t *testing.T) {
 	want := executed(t)
 	for name, world := range failingWorlds() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			if world.shared {
 				reconcilertest.Formed(t, func(w *reconcilertest.World) {
 					if kinds := slices.Sorted(maps.Keys(anyAction(w))); !slices.Equal(kinds, want) {

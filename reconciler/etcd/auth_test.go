@@ -23,6 +23,7 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/test/needs"
 )
 
 // errKilled is what a process hears that is killed.
@@ -292,6 +293,7 @@ func (w *authWorld) commit() {
 // of a new password, of another kind of user, and of switching it off. It never locks itself
 // out, and the next one comes to the same end.
 func TestAuthAtEachKill542(t *testing.T) {
+	needs.Long(t)
 	t.Parallel()
 	etcdtest.ForEach(t, func(t *testing.T, version string) {
 		w := startAuth(t, version, 1)
@@ -316,6 +318,7 @@ func (w *authWorld) untilItLives(lives func(dies int, after bool) (killed bool))
 // switching authentication on, of another password of root, and of switching it off; whenever it is,
 // the Secret has changed once more before the next one begins. It never locks itself out.
 func TestRootPasswordAtEachKill(t *testing.T) {
+	needs.Long(t)
 	t.Parallel()
 	etcdtest.ForEach(t, func(t *testing.T, version string) {
 		w := startPlain(t, version, 1)
@@ -560,6 +563,7 @@ func TestAuthDrift543(t *testing.T) {
 // Whatever quorate asks of members, it is answered with authentication on, by its certificate and by
 // a password (549).
 func TestEverythingWithAuthentication544(t *testing.T) {
+	needs.Long(t)
 	t.Parallel()
 	for name, start := range map[string]func(t *testing.T, version string, n int) *authWorld{
 		"certificate": startAuth, "password": startPlain,

@@ -20,6 +20,7 @@ import (
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/test/needs"
 )
 
 // The releases that the tests talk to.
@@ -362,6 +363,7 @@ func noQuorumNoList(t *testing.T, s *etcdServers) {
 // The oldest release that quorate talks to, in clear text: it tells less of
 // itself.
 func TestRealOldMembersInClearText(t *testing.T) {
+	needs.Long(t)
 	t.Parallel()
 	s := startEtcd(t, etcdtest.V34, 3, false)
 	s.MustPut("greeting", "hello")

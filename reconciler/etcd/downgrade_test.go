@@ -19,6 +19,7 @@ import (
 	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/test/needs"
 )
 
 // lineage are members whose binaries change under the same data.
@@ -129,6 +130,7 @@ func (l *lineage) exited(i int) string {
 // The trap: what 3.5 has written into the log of a quiet cluster, 3.7 cannot
 // read, although 3.6 ran between. And the way round it, which changes no key.
 func TestTheLogOf35And37(t *testing.T) {
+	needs.Long(t)
 	t.Parallel()
 	l := startLineage(t, 1, etcdtest.V35)
 	l.MustPut("greeting", "hello")
@@ -276,6 +278,7 @@ func (o turningOff) Put(ctx context.Context, key, value string, options ...clien
 
 // The whole way down by one minor, and back again before it is over.
 func TestDowngradeByOneMinor(t *testing.T) {
+	needs.Long(t)
 	t.Parallel()
 	l := startLineage(t, 3, etcdtest.V37)
 	l.MustPut("greeting", "hello")

@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/test/needs"
 )
 
 // The membership of real members of every minor that quorate runs: from one
@@ -363,6 +364,7 @@ func (s *etcdServers) through(applied func(roster []string) bool) (Endpoint, *fo
 // I24, scenarios 44 and 45: the answer is lost after the change was applied.
 // It is not asked for again, and counts as done.
 func TestLostAnswersOfMembershipChanges(t *testing.T) {
+	needs.Long(t)
 	t.Parallel()
 	etcdtest.ForEach(t, func(t *testing.T, version string) {
 		s := startEtcd(t, version, 1, false)

@@ -32,6 +32,7 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/test/needs"
 )
 
 // rotated are three real members, with TLS on both ports, whose files are what Secrets hold.
@@ -386,6 +387,7 @@ func (l *load) end() {
 // what quorate issues: no acknowledged write is lost, a watch misses none, and in the end the authorities
 // from before are refused, by members and by clients.
 func TestRealMembersChangeTheirAuthorities(t *testing.T) {
+	needs.Long(t)
 	for version, words := range map[string][]string{etcdtest.V35: {"2026-12"}, etcdtest.V36: {"2026-12", "2027-01"}} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel() // they mostly wait for members to restart

@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
+	"github.com/quorate/quorate/test/needs"
 )
 
 var all = flag.Bool("all", false, "try all cases, with members of each minor")
@@ -36,6 +37,7 @@ func ways() [][2]string { return [][2]string{{plain, secure}, {secure, plain}} }
 // client ports serve what they should and refuse the rest, and followers reach the leader; clients
 // that move over in the overlap lose no write.
 func TestClustersChangeTheirModeUnderLoad(t *testing.T) {
+	needs.Long(t)
 	t.Parallel()
 	for _, n := range []int{3, 1, 5} {
 		if n != 3 && !*all {
@@ -69,6 +71,7 @@ func TestClustersChangeTheirModeUnderLoad(t *testing.T) {
 // 581: a change is taken back in the midst of each of its steps, done with one member only, and
 // taken up again.
 func TestChangesAreTakenBackInTheirMidst(t *testing.T) {
+	needs.Long(t)
 	t.Parallel()
 	forEach(t, []string{etcdtest.V36}, func(t *testing.T, version string) {
 		for _, way := range ways() {
@@ -104,6 +107,7 @@ func TestChangesAreTakenBackInTheirMidst(t *testing.T) {
 // which it is not, which starts as the step wants it. It is listed where its kind is reached first;
 // then the step goes on.
 func TestMembersAreReplacedInTheMidst(t *testing.T) {
+	needs.Long(t)
 	t.Parallel()
 	forEach(t, []string{etcdtest.V36}, func(t *testing.T, version string) {
 		for _, way := range ways() {
@@ -186,6 +190,7 @@ func (c *cluster) doWithout(down *member, s step) {
 // 583: a member that lags so far that it needs a snapshot gets it where it is reached by the second of
 // its URLs, and in the midst of the last roll.
 func TestSnapshotsReachTheSecondURL(t *testing.T) {
+	needs.Long(t)
 	t.Parallel()
 	catchUp := map[string][]string{
 		etcdtest.V34: nil, // 5,000 entries
