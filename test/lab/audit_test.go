@@ -22,7 +22,7 @@ func TestVerbsThatARequestNeeds(t *testing.T) {
 }
 
 func TestRightsOfDeployAreFound(t *testing.T) {
-	all, err := granted(t.Context())
+	all, err := granted()
 	if err != nil {
 		t.Fatal(err)
 	}
