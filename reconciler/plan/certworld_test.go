@@ -3,7 +3,6 @@ package plan
 import (
 	"bytes"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -43,8 +42,9 @@ type certWorld struct {
 	copied        *corev1.Secret
 	neighbour     certClient
 	closed, hasty bool
-	pools         map[string]*x509.CertPool
-	parsed        map[string]*x509.Certificate
+	// verified and memo keep what is verified and checked once, see certmemo_test.go.
+	verified verifier
+	memo     secretsMemo
 	// doctor spoils what quorate sees.
 	doctor func(*state.Observed)
 	random *rand.Rand
@@ -77,7 +77,7 @@ const kubeletDelay = 2 * time.Minute
 
 func newCertWorld(overlap time.Duration, seed uint64) *certWorld {
 	w := &certWorld{
-		now: noon, partition: 3, leader: 2, secrets: map[string]*corev1.Secret{}, pools: map[string]*x509.CertPool{}, parsed: map[string]*x509.Certificate{},
+		now: noon, partition: 3, leader: 2, secrets: map[string]*corev1.Secret{}, verified: newVerifier(),
 		random: rand.New(rand.NewPCG(seed, 0)), applied: "/",
 	}
 	w.c.Metadata = schema.Metadata{Name: "orders", Namespace: "db"}
@@ -149,27 +149,11 @@ func (w *certWorld) boot(i int) {
 
 // trusts reports whether certificates trust what a Secret holds.
 func (w *certWorld) trusts(roots []byte, shown *corev1.Secret) bool {
-	pool := w.pools[string(roots)]
-	if pool == nil {
-		pool = x509.NewCertPool()
-		pool.AppendCertsFromPEM(roots)
-		w.pools[string(roots)] = pool
-	}
-	_, err := w.leaf(shown).Verify(x509.VerifyOptions{Roots: pool, CurrentTime: w.now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
-	return err == nil
+	return w.verified.trusts(roots, shown.Data[corev1.TLSCertKey], w.now)
 }
 
 func (w *certWorld) leaf(s *corev1.Secret) *x509.Certificate {
-	text := s.Data[corev1.TLSCertKey]
-	if w.parsed[string(text)] == nil {
-		block, _ := pem.Decode(text)
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			panic(err)
-		}
-		w.parsed[string(text)] = cert
-	}
-	return w.parsed[string(text)]
+	return w.verified.certificate(s.Data[corev1.TLSCertKey])
 }
 
 // judge wants each member to trust what every other one and every client shows, and clients what
@@ -225,10 +209,12 @@ func (w *certWorld) happens(by time.Duration) {
 func (w *certWorld) observed() (state.Desired, state.Observed) {
 	s := healthy(3)
 	s.Desired.Spec.TLS = w.c.Spec.TLS
-	status := certs.Check(w.c, "cluster.local", w.secrets, w.now)
+	status, wanting := w.check()
 	o := s.Observed
-	o.Certificates = state.Certificates{Missing: status.Missing, Problems: status.Problems, MissingSANs: status.MissingSANs, Due: status.Due, Rotation: status.Rotation}
-	wanting := certs.CheckClients(w.c, w.secrets, w.now).Wanting
+	o.Certificates = state.Certificates{
+		Missing: status.Missing, Problems: status.Problems, MissingSANs: status.MissingSANs, Due: status.Due,
+		Rotation: cloneRotation(status.Rotation),
+	}
 	for _, client := range wanting {
 		o.Certificates.Clients = append(o.Certificates.Clients, state.ClientCertificate(client))
 	}
@@ -271,16 +257,35 @@ func (w *certWorld) observed() (state.Desired, state.Observed) {
 	return d, o
 }
 
+// check checks the certificates of members and of applications.
+func (w *certWorld) check() (certs.Status, []certs.Wanting) {
+	type checkOf struct{ rotate string }
+	key := checkOf{w.c.Spec.TLS.Rotate}
+	status := memoize(w, key, func() certs.Status { return certs.Check(w.c, "cluster.local", w.secrets, w.now) })
+	type clientsOf checkOf
+	clients := memoize(w, clientsOf(key), func() certs.Clients { return certs.CheckClients(w.c, w.secrets, w.now) })
+	return status, clients.Wanting
+}
+
+// refused is what is not trusted of the Secrets by members that trust what is kept.
+func (w *certWorld) refused(c schema.EtcdCluster, kept *corev1.Secret) []string {
+	type refusedBy struct {
+		mode schema.TLSMode
+		kept *corev1.Secret
+	}
+	return memoize(w, refusedBy{c.Spec.TLS.Mode, kept}, func() []string { return certs.Refused(c, w.secrets, kept) })
+}
+
 // strangers are what is mounted, and does not trust what the Secrets hold.
 func (w *certWorld) strangers(o *state.Observed) {
 	r := o.Certificates.Rotation
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(r.Mounted), r.Set)))) {
-		if s := w.secrets[name]; s != nil && len(certs.Refused(w.c, w.secrets, s)) > 0 {
+		if s := w.secrets[name]; s != nil && len(w.refused(w.c, s)) > 0 {
 			r.Strangers = append(r.Strangers, name)
 		}
 	}
 	if s := w.secrets[r.Set]; s != nil {
-		o.Certificates.Trust.Refused = certs.Refused(w.c, w.secrets, s)
+		o.Certificates.Trust.Refused = w.refused(w.c, s)
 	}
 }
 
@@ -289,7 +294,7 @@ func (w *certWorld) handshakes() (all []state.Handshake) {
 	for _, peers := range []bool{false, true} {
 		asks := map[state.Signer]*corev1.Secret{}
 		for _, by := range []state.Signer{state.ByPresent, state.ByNext} {
-			if s, err := certs.Throwaway(w.c, "cluster.local", w.secrets, peers, by, w.now); err == nil {
+			if s := w.throwaway(peers, by); s != nil {
 				asks[by] = s
 			}
 		}
@@ -304,11 +309,39 @@ func (w *certWorld) handshakes() (all []state.Handshake) {
 					h.Refuses[by] = "unknown authority"
 				}
 			}
-			h.By = certs.SignerOf(w.c, "cluster.local", w.secrets, peers, w.leaf(mine))
+			h.By = w.signerOf(peers, w.leaf(mine))
 			all = append(all, h)
 		}
 	}
 	return all
+}
+
+// throwaway is a certificate of an authority for a handshake, nil where that cannot sign. It is used again for half
+// of its ten minutes.
+func (w *certWorld) throwaway(peers bool, by state.Signer) *corev1.Secret {
+	type throwawayOf struct {
+		peers bool
+		by    state.Signer
+		in    time.Time
+	}
+	return memoize(w, throwawayOf{peers, by, w.now.Truncate(5 * time.Minute)}, func() *corev1.Secret {
+		s, err := certs.Throwaway(w.c, "cluster.local", w.secrets, peers, by, w.now)
+		if err != nil {
+			return nil
+		}
+		return s
+	})
+}
+
+// signerOf is which of the authorities has signed a certificate.
+func (w *certWorld) signerOf(peers bool, leaf *x509.Certificate) state.Signer {
+	type signerOf struct {
+		peers bool
+		leaf  *x509.Certificate
+	}
+	return memoize(w, signerOf{peers, leaf}, func() state.Signer {
+		return certs.SignerOf(w.c, "cluster.local", w.secrets, peers, leaf)
+	})
 }
 
 // pass is one pass of quorate, which may be killed between any two of its calls.
@@ -501,8 +534,8 @@ func (w *certWorld) unsatisfied() string {
 // quorate that is killed between any two calls: at each moment each member trusts what all the others
 // and the clients show, and in the end only the authorities that Git asks for are trusted.
 func TestCertificatesOfAllAreTrustedAtEachMoment(t *testing.T) {
-	rotated := 0
-	for seed := range uint64(36) {
+	rotated, seeds := 0, histories(36, 6)
+	for seed := range uint64(seeds) {
 		w := newCertWorld([]time.Duration{0, 3 * time.Minute, 24 * time.Hour}[seed%3], seed)
 		w.brisk, w.closed = seed%4 == 3, seed%5 == 4
 		if w.c.Spec.TLS.OverlapTime() == 0 {
@@ -513,7 +546,7 @@ func TestCertificatesOfAllAreTrustedAtEachMoment(t *testing.T) {
 		}
 		rotated += strings.Count(strings.Join(w.trace, "\n"), "delete the authorities from before")
 	}
-	if rotated < 20 {
+	if rotated < 20*seeds/36 {
 		t.Errorf("the authorities have changed %d times only: the histories show nothing", rotated)
 	}
 }

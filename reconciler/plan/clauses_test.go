@@ -7,6 +7,7 @@ import (
 	"flag"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,7 +23,9 @@ type mutantQuestion struct {
 	// Mutant that is on; -1 for none, and then what each would have changed is noted.
 	Mutant int
 	// Tests to run, one after the other, until one fails, and Histories to play after them.
-	Tests     []string
+	Tests []string
+	// Short runs the tests with -short, in which those that draw histories draw a few.
+	Short     bool
 	Histories []int
 }
 
@@ -64,6 +67,7 @@ func tryMutant(m *testing.M, q mutantQuestion, tell func(mutantAnswer)) {
 			toggle.Turn(q.Mutant)
 		}
 	}
+	_ = flag.Set("test.short", strconv.FormatBool(q.Short))
 	for _, name := range q.Tests {
 		begin()
 		tell(mutantAnswer{Test: name}) // it may not come back

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"crypto/x509"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -34,7 +33,6 @@ type issuerWorld struct {
 	pods             [3]issuerPod
 	changedAt        time.Time
 	client           issuerClient
-	checked          issuerCheck
 	// doctor spoils what quorate sees.
 	doctor func(*state.Observed)
 }
@@ -65,7 +63,7 @@ type issuerClient struct {
 func newIssuerWorld(mode schema.TLSMode, overlap time.Duration, seed uint64) *issuerWorld {
 	w := &issuerWorld{certWorld: &certWorld{
 		now: noon, partition: 3, leader: 2, secrets: map[string]*corev1.Secret{}, random: rand.New(rand.NewPCG(seed, 1)), applied: "/",
-		pools: map[string]*x509.CertPool{}, parsed: map[string]*x509.Certificate{},
+		verified: newVerifier(),
 	}}
 	w.c.Metadata = schema.Metadata{Name: "orders", Namespace: "db"}
 	w.c.Spec = schema.ClusterSpec{Version: oldVersion, Replicas: 3}
@@ -327,30 +325,17 @@ func (w *issuerWorld) observed() (state.Desired, state.Observed) {
 	return d, o
 }
 
-// issuerCheck is what was found in one version of the Secrets, in an hour.
-type issuerCheck struct {
-	secrets map[string]*corev1.Secret
-	mode    schema.TLSMode
-	hour    time.Time
-	status  certs.Status
-	both    certs.Issuers
-}
-
-// check checks the certificates, unless the very same were checked in this hour.
+// check checks the certificates of both issuers.
 func (w *issuerWorld) check(live schema.EtcdCluster) (certs.Status, certs.Issuers) {
-	k := &w.checked
-	if hour := w.now.Truncate(time.Hour); k.mode != live.Spec.TLS.Mode || !k.hour.Equal(hour) || !maps.Equal(k.secrets, w.secrets) {
-		*k = issuerCheck{
-			secrets: maps.Clone(w.secrets), mode: live.Spec.TLS.Mode, hour: hour,
-			status: certs.Check(live, "cluster.local", w.secrets, w.now), both: certs.CheckIssuers(live, "cluster.local", w.secrets, w.now),
-		}
-	}
-	status := k.status
-	if status.Rotation != nil {
-		rotation := *status.Rotation // what pods mount is added to it
-		status.Rotation = &rotation
-	}
-	return status, k.both
+	type checkOf struct{ mode schema.TLSMode }
+	key := checkOf{live.Spec.TLS.Mode}
+	status := memoize(w.certWorld, key, func() certs.Status { return certs.Check(live, "cluster.local", w.secrets, w.now) })
+	type issuersOf checkOf
+	both := memoize(w.certWorld, issuersOf(key), func() certs.Issuers {
+		return certs.CheckIssuers(live, "cluster.local", w.secrets, w.now)
+	})
+	status.Rotation = cloneRotation(status.Rotation) // what pods mount is added to it
+	return status, both
 }
 
 // bundles is what quorate sees of what members trust while they show certificates of the other program.
@@ -372,7 +357,7 @@ func (w *issuerWorld) bundles(kept []*corev1.Secret, mounts []string, changedAt 
 	}
 	for _, name := range t.Running {
 		if s := w.secrets[name]; s != nil {
-			t.Refused = append(t.Refused, certs.Refused(certs.NamedBy(w.c), w.secrets, s)...)
+			t.Refused = append(t.Refused, w.refused(certs.NamedBy(w.c), s)...)
 		}
 	}
 	return t
@@ -576,15 +561,15 @@ func issuerHistory(seed uint64) *issuerWorld {
 // clients that are slow and a quorate that is killed between any two calls: at each moment each member trusts
 // what all the others and the clients show, and in the end the issuer alone that Git asks for is trusted.
 func TestCertificatesOfBothIssuersAreTrustedAtEachMoment(t *testing.T) {
-	dropped := 0
-	for seed := range uint64(18) {
+	dropped, seeds := 0, histories(18, 6)
+	for seed := range uint64(seeds) {
 		w := issuerHistory(seed)
 		if broken := w.playOrPanic(120); broken != "" {
 			t.Fatalf("seed %d: %s\n\t%s", seed, broken, strings.Join(w.trace, "\n\t"))
 		}
 		dropped += strings.Count(strings.Join(w.trace, "\n"), " alone; the StatefulSet gets")
 	}
-	if dropped < 18 {
+	if dropped < seeds {
 		t.Errorf("the issuer has changed %d times only: the histories show nothing", dropped)
 	}
 }

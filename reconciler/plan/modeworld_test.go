@@ -260,7 +260,7 @@ func playModes(histories int, doctor func(*state.Observed, *state.Desired)) (bro
 // 589, I22: whatever Git asks for meanwhile, members that come back and a quorate that is killed, at each
 // moment each member reaches all others where the list has them, and clients reach each member.
 func TestModesChangeWhileEverybodyWorks(t *testing.T) {
-	if broken, w := playModes(300, nil); broken != "" {
+	if broken, w := playModes(histories(300, 60), nil); broken != "" {
 		t.Fatalf("%s\n%s", broken, strings.Join(w.trace[max(0, len(w.trace)-40):], "\n"))
 	}
 }

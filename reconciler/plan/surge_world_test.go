@@ -48,15 +48,12 @@ func surgeStart(d dice) world {
 	return w
 }
 
-// surgeHistories is how many histories of surges are played.
-const surgeHistories = 1500
-
 // playSurges plays histories, in which commits are taken back and nodes are cordoned at any moment,
 // and returns the first invariant that is broken, and the history.
 func playSurges(e *engine) (broken string, h history) {
 	r := rand.New(rand.NewPCG(556, 1))
 	h.events = make([]uint64, 60)
-	for range surgeHistories {
+	for range histories(1500, 300) {
 		h.redraw(r)
 		if broken = e.tried(h, surgeStart); broken != "" {
 			return broken, h

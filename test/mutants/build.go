@@ -1,11 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,6 +46,10 @@ func mutateAll(root, dir string) (overlay map[string]string, all []*mutant, err 
 
 // compile compiles the tests of the plan with all mutants in it into one binary in dir.
 func compile(root, dir string, overlay map[string]string) (binary string, err error) {
+	answers := filepath.Join(root, planDir, "clauses_test.go")
+	if overlay[answers], err = withoutConstraint(answers, dir); err != nil {
+		return "", err
+	}
 	list, err := json.Marshal(map[string]any{"Replace": overlay})
 	if err != nil {
 		return "", err
@@ -57,12 +59,27 @@ func compile(root, dir string, overlay map[string]string) (binary string, err er
 		return "", err
 	}
 	binary = filepath.Join(dir, "plan.test")
-	build := exec.Command("go", "test", "-c", "-vet=off", "-tags=mutants", "-overlay="+listed, "-o", binary, "./"+planDir)
+	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay="+listed, "-o", binary, "./"+planDir)
 	build.Dir, build.Stdout, build.Stderr = root, os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return "", fmt.Errorf("compile the tests of the plan with mutants in it: %w", err)
 	}
 	return binary, nil
+}
+
+// withoutConstraint writes a copy of a file that is built without the tag mutants. To set the tag would replace the
+// tags of GOFLAGS, with which everything else is compiled already, and compile it once more without them.
+func withoutConstraint(path, dir string) (copied string, err error) {
+	const constraint = "//go:build mutants\n"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if !bytes.HasPrefix(text, []byte(constraint)) {
+		return "", fmt.Errorf("%s does not begin with %s", path, strings.TrimSpace(constraint))
+	}
+	copied = filepath.Join(dir, filepath.Base(path))
+	return copied, os.WriteFile(copied, bytes.Replace(text, []byte(constraint), []byte("\n"), 1), 0o600)
 }
 
 // sources are the files of the packages that decide. Others are data, words and
@@ -81,55 +98,4 @@ func sources(dir string) (paths []string, err error) {
 		return nil
 	})
 	return paths, err
-}
-
-// kind is a sort of test, by what it needs.
-type kind int
-
-const (
-	inTable kind = iota
-	inScenario
-	inRun
-)
-
-func (k kind) String() string { return []string{"table", "scenario", "run"}[k] }
-
-// tests are the names of all tests of the plan, by their kind.
-func tests(root string) (map[string]kind, error) {
-	paths, err := filepath.Glob(filepath.Join(root, planDir, "*_test.go"))
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]kind{}
-	for _, path := range paths {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" {
-				all[f.Name.Name] = kindOf(filepath.Base(path), f)
-			}
-		}
-	}
-	return all, nil
-}
-
-// kindOf goes by what a test uses: one that plays histories is a run, and one that reads
-// files of testdata a scenario.
-func kindOf(file string, f *ast.FuncDecl) kind {
-	used := map[string]bool{}
-	ast.Inspect(f, func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok {
-			used[id.Name] = true
-		}
-		return true
-	})
-	switch {
-	case used["rapid"] || used["newEngine"] || used["playDrawn"] || used["walkThrough"] || used["caught"]:
-		return inRun
-	case used["testdata"] || strings.HasPrefix(file, "scenario") || used["readArchive"]:
-		return inScenario
-	}
-	return inTable
 }

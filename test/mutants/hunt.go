@@ -24,14 +24,17 @@ const (
 
 // leftOut are tests that are about the simulation itself, or that go through more worlds
 // than can be gone through for each mutant.
-var leftOut = regexp.MustCompile(`^Test(Simulation|Fresh\w*|EveryReachableState\w*|EveryMutant\w*|EveryInvariantHasAMutant)$`)
+var leftOut = regexp.MustCompile(
+	`^Test(Simulation|Fresh\w*|EveryReachableState\w*|EveryMutant\w*|EveryInvariantHasAMutant|AMutantIsCaught\w*|Memoized\w*|Verifier\w*)$`)
 
 // hunt is what is known about the mutants.
 type hunt struct {
 	root, binary string
 	workers      int
-	mutants      []*mutant
-	kinds        map[string]kind
+	// sampled says that some of the mutants are tried only.
+	sampled bool
+	mutants []*mutant
+	kinds   map[string]kind
 	// redundant are the names of mutants that nothing can notice, and why.
 	redundant map[string]string
 	// reach are the tests that a mutant would change something in, and played the
@@ -225,36 +228,64 @@ func (h *hunt) note(a answer) {
 	}
 }
 
-// try lets each mutant be caught by tables, scenarios, histories and runs, in this order.
+// try lets each mutant be caught by tables, scenarios, histories of the simulation, runs, and tests that draw histories
+// themselves, in this order: of the last a few histories first, and all where nothing else has noticed it.
 func (h *hunt) try(mutants []*mutant, judges bool) error {
 	return each(h, "mutants", mutants, func(w *worker, m *mutant) error {
-		played := h.played[m.id]
-		played = played[:min(len(played), enough)]
-		first, last := h.reach[m.id], []string(nil)
-		if i := slices.IndexFunc(first, func(name string) bool { return h.kinds[name] == inRun }); i >= 0 {
-			first, last = first[:i], first[i:]
-		}
-		r, err := w.try(question{Mutant: m.id, Tests: first, Histories: played})
-		if err == nil && !r.caught() {
-			r, err = w.try(question{Mutant: m.id, Tests: last})
-		}
-		switch {
-		case err != nil:
+		r, err := h.firstNotice(w, m)
+		if err != nil {
 			return err
-		case r.broken != "":
+		}
+		if r.broken != "" {
 			r.alone = true
-		case judges:
-			alone, err := w.try(question{Mutant: m.id, Histories: played})
+		} else if judges {
+			alone, err := w.try(question{Mutant: m.id, Histories: h.playedFor(m)})
 			if err != nil {
 				return err
 			}
 			r.alone = alone.caught()
 		}
-		r.tests, r.histories = len(first)+len(last), len(played)
+		r.tests, r.histories = len(h.reach[m.id]), len(h.playedFor(m))
 		h.found[m.id] = r
 		h.tried(m, r)
 		return nil
 	})
+}
+
+// firstNotice is what notices a mutant first. In a sample one that is known to be redundant is not tried by all
+// histories of the tests that draw them.
+func (h *hunt) firstNotice(w *worker, m *mutant) (r result, err error) {
+	questions := []question{
+		{Mutant: m.id, Tests: h.reaching(m, inTable, inScenario), Histories: h.playedFor(m)},
+		{Mutant: m.id, Tests: h.reaching(m, inRun)},
+		{Mutant: m.id, Tests: h.reaching(m, inHistories), Short: true},
+		{Mutant: m.id, Tests: h.reaching(m, inHistories)},
+	}
+	if h.sampled && h.redundant[m.name()] != "" {
+		questions = questions[:3]
+	}
+	for _, q := range questions {
+		if r, err = w.try(q); err != nil || r.caught() {
+			break
+		}
+	}
+	return r, err
+}
+
+// reaching are the tests of some kinds that a mutant would change something in.
+func (h *hunt) reaching(m *mutant, kinds ...kind) (names []string) {
+	for _, name := range h.reach[m.id] {
+		if slices.Contains(kinds, h.kinds[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// playedFor are the histories of the simulation that a mutant is tried with.
+func (h *hunt) playedFor(m *mutant) []int {
+	played := h.played[m.id]
+	return played[:min(len(played), enough)]
 }
 
 // try asks one question about a mutant.
@@ -262,16 +293,21 @@ func (w *worker) try(q question) (r result, err error) {
 	if len(q.Tests)+len(q.Histories) == 0 {
 		return r, nil
 	}
-	at := ""
+	running := ""
 	crashed, err := w.ask(q, func(a answer) {
-		if at = a.Test; a.Failed {
+		if a.Test == running { // each test answers when it begins and when it ends
+			running = ""
+		} else {
+			running = a.Test
+		}
+		if a.Failed {
 			r.test = a.Test
 		}
 		r.broken = a.Broken
 	})
 	switch {
-	case crashed && at != "":
-		r.test = at
+	case crashed && running != "":
+		r.test = running
 	case crashed:
 		r.broken = "crash: the process ended"
 	}

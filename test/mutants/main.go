@@ -51,6 +51,9 @@ func run(root string, o options) error {
 	if err != nil {
 		return err
 	}
+	if h.sampled = len(chosen) < len(h.mutants); h.sampled && o.page != "" {
+		return fmt.Errorf("-write %s needs all mutants: leave -sample and -only out", o.page)
+	}
 	if err := h.watch(o.histories); err != nil {
 		return err
 	}
@@ -64,13 +67,11 @@ func run(root string, o options) error {
 		fmt.Println("left out, because it breaks an invariant without any mutant:", broken)
 	}
 	h.summarize(os.Stdout, chosen, o.judges)
-	if o.page != "" {
-		if err := h.write(o.page, o); err != nil {
-			return err
-		}
-	}
 	if wrong := h.wrong(chosen); len(wrong) > 0 {
 		return fmt.Errorf("%d clauses are held by nothing, or are in %s and should not:\n  %s", len(wrong), listPath, strings.Join(wrong, "\n  "))
+	}
+	if o.page != "" {
+		return h.write(o.page, o)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/quorate/quorate/test/needs"
 )
 
 const root = "../.."
@@ -105,6 +107,7 @@ func TestTheListOfRedundantClauses(t *testing.T) {
 // 343: of a sample of all clauses each is held by something or named as redundant, and every
 // mutant that brings a bug back is caught. `make mutants` tries all of them.
 func TestClausesAreHeld(t *testing.T) {
+	needs.Long(t)
 	if err := run(root, options{histories: 2000, sample: 40}); err != nil {
 		t.Error(err)
 	}

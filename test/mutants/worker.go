@@ -11,8 +11,10 @@ import (
 
 // question is what a worker is asked: see reconciler/plan/clauses_test.go.
 type question struct {
-	Mutant    int
-	Tests     []string
+	Mutant int
+	Tests  []string
+	// Short runs the tests with -short, in which those that draw histories draw a few.
+	Short     bool
 	Histories []int
 }
 

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/quorate/quorate/test/perturb/score"
@@ -28,15 +29,37 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run()) //nolint:forbidigo // TestMain returns no error
 }
 
-// share is which part of all disturbances is tried without -all: one in so many.
-const share = 40
+// share is which part of all disturbances is tried without -all: one in so many, and a tenth of these with -short.
+func share() uint32 {
+	if testing.Short() {
+		return 400
+	}
+	return 40
+}
 
 // chosen reports whether a disturbance is among those to try: by its name, so that the
 // same are tried in each run.
 func chosen(name string) bool {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
-	return *all || h.Sum32()%share == 0
+	return *all || h.Sum32()%share() == 0
+}
+
+// undisturbedRuns has a run for each scenario that was played without a disturbance, by the scenario's name.
+var undisturbedRuns sync.Map
+
+type undisturbedRun struct {
+	sync.Once
+	outcome outcome
+}
+
+// undisturbed plays a scenario without a disturbance, once for all tests that compare with it.
+func undisturbed(t *testing.T, s scenario) outcome {
+	t.Helper()
+	kept, _ := undisturbedRuns.LoadOrStore(s.name, &undisturbedRun{})
+	run, _ := kept.(*undisturbedRun)
+	run.Do(func() { run.outcome = play(t, s, disturbance{}) })
+	return run.outcome
 }
 
 // waysOfWrites and waysOfCalls are how a request is disturbed.
@@ -95,21 +118,21 @@ func disturb(t *testing.T, f *score.Table, requests func(outcome) []string, ways
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			undisturbed := play(t, s, disturbance{})
-			for _, w := range undisturbed.wrong {
+			want := undisturbed(t, s)
+			for _, w := range want.wrong {
 				t.Errorf("undisturbed: %s", w)
 			}
-			if undisturbed.hold != "" {
-				t.Errorf("undisturbed it ends with %s", undisturbed.hold)
+			if want.hold != "" {
+				t.Errorf("undisturbed it ends with %s", want.hold)
 			}
-			if len(requests(undisturbed)) == 0 {
+			if len(requests(want)) == 0 {
 				t.Error("there is nothing to disturb")
 			}
 			if t.Failed() {
-				t.Fatal(tail(undisturbed.log))
+				t.Fatal(tail(want.log))
 			}
-			f.Row(s.name, len(requests(undisturbed)))
-			for _, at := range requests(undisturbed) {
+			f.Row(s.name, len(requests(want)))
+			for _, at := range requests(want) {
 				for _, how := range ways(at) {
 					name := fmt.Sprintf("%s/%s/%s", s.name, at, how)
 					if !chosen(name) && !named(2) {
@@ -117,8 +140,8 @@ func disturb(t *testing.T, f *score.Table, requests func(outcome) []string, ways
 					}
 					t.Run(at+"/"+how, func(t *testing.T) {
 						got := play(t, s, disturbance{at, how})
-						compare(t, undisturbed, got)
-						f.Add(s.name, how, got.run().Beside(undisturbed.run()))
+						compare(t, want, got)
+						f.Add(s.name, how, got.run().Beside(want.run()))
 					})
 				}
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/test/needs"
 	"github.com/quorate/quorate/test/perturb/score"
 )
 
@@ -151,6 +152,7 @@ func (s scenario) play(t *testing.T, at, how string) (o outcome) {
 // or is answered by another member, or with what was true a while ago, changes nothing of how
 // it ends, costs no restart, and clients lose nothing.
 func TestADisturbedCallChangesNothing(t *testing.T) {
+	needs.Long(t)
 	f := &score.Table{Columns: ways()}
 	t.Cleanup(func() {
 		t.Log(f.String())
