@@ -70,6 +70,7 @@ type bench struct {
 	polls, fetches, commits []reading
 	page, metrics           []reading
 	files                   files
+	start                   []start
 	// fleets are how many clusters they have, members those of each cluster.
 	fleets   []int
 	members  int

@@ -28,7 +28,7 @@ func main() {
 	b := &bench{Progress: lab.NewProgress(os.Stderr), sizes: []int64{100 << 20, 1 << 30}, fleets: []int{300, 1000, 3000}}
 	flag.IntVar(&b.rolls, "rolls", 10, "rolls of each kind; 0 measures only what needs no cluster")
 	flag.IntVar(&b.keys, "keys", 2_000_000, "keys of the large cluster that is rolled; 0 for none")
-	flag.StringVar(&b.only, "only", "", "measure the rolls only, the large cluster (large), or one part that needs no cluster: noop, polls, fetches, commits, page, metrics, year, files, fleet or backups")
+	flag.StringVar(&b.only, "only", "", "measure the rolls only, the large cluster (large), or one part that needs no cluster: noop, polls, fetches, commits, page, metrics, year, files, start, fleet or backups")
 	flag.Func("fleets", "how many clusters the fleets have that are measured with sockets, as in 300,1000,3000", b.setFleets)
 	flag.IntVar(&b.members, "members", 1, "members of each cluster of these fleets")
 	flag.Func("sizes", "sizes of the member that is backed up, as in 100Mi,1Gi", b.setSizes)

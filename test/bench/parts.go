@@ -37,6 +37,7 @@ func (b *bench) parts() []part {
 		}},
 		{"year", "writing a year of statuses, twice", into(&b.year, measureYear), func(out io.Writer) { printYear(out, b.year) }},
 		{"files", fmt.Sprintf("checking %d files", fileCount), into(&b.files, measureFiles), b.printFiles},
+		{"start", "starting commands that need no client", into(&b.start, measureStart), func(out io.Writer) { printStart(out, b.start) }},
 		{"fleet", "running quorate with many clusters", b.measureFleets, func(out io.Writer) { fleet.Print(out, b.measured) }},
 		{"backups", "backing up and restoring a member", b.measureBackups, b.printBackups},
 	}
