@@ -190,12 +190,12 @@ func (s *sandbox) chains(wanted []artifact) ([]chain, error) {
 // last, so that what is in the cache is always whole.
 func (s *sandbox) toBuild(a artifact, dir string) link {
 	c := &compilation{name: a.dir, dir: filepath.Join(s.source, a.dir), packages: []string{a.pkg}, expected: a.packages}
-	make := func(ctx context.Context, draft string) error {
+	fill := func(ctx context.Context, draft string) error {
 		c.flags = []string{"-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w " + a.ldflags), "-o", filepath.Join(draft, a.name)}
 		return c.run(ctx)
 	}
 	if a.script != "" {
-		make = func(ctx context.Context, draft string) error { return npmInstall(ctx, c.dir, draft, a) }
+		fill = func(ctx context.Context, draft string) error { return npmInstall(ctx, c.dir, draft, a) }
 	}
 	return link{c, func(ctx context.Context) error {
 		if err := os.MkdirAll(s.cache, 0o755); err != nil {
@@ -206,7 +206,7 @@ func (s *sandbox) toBuild(a artifact, dir string) link {
 			return fmt.Errorf("build %s: %w", a.name, err)
 		}
 		defer func() { _ = os.RemoveAll(draft) }()
-		if err := make(ctx, draft); err != nil {
+		if err := fill(ctx, draft); err != nil {
 			return err
 		}
 		for _, name := range a.links {
