@@ -52,7 +52,9 @@ func (v verifier) trusts(roots, shown []byte, now time.Time) bool {
 
 // validAt reports whether a time is within the periods of all certificates of a chain.
 func validAt(chain []*x509.Certificate, now time.Time) bool {
-	return !slices.ContainsFunc(chain, func(c *x509.Certificate) bool { return now.Before(c.NotBefore) || now.After(c.NotAfter) })
+	return !slices.ContainsFunc(chain, func(c *x509.Certificate) bool {
+		return now.Before(c.NotBefore) || now.After(c.NotAfter)
+	})
 }
 
 func (v verifier) pool(roots []byte) *x509.CertPool {
@@ -98,7 +100,8 @@ func memoize[T any](w *certWorld, key any, check func() T) T {
 	m := &w.memo
 	if !maps.Equal(m.secrets, w.secrets) {
 		*m = secretsMemo{
-			secrets: maps.Clone(w.secrets), turns: turnsOf(w.secrets, w.c.Spec.TLS.CertificateLife()), results: map[any]timedResult{},
+			secrets: maps.Clone(w.secrets), turns: turnsOf(w.secrets, w.c.Spec.TLS.CertificateLife()),
+			results: map[any]timedResult{},
 		}
 	}
 	last, known := m.results[key]

@@ -79,7 +79,8 @@ func (n noted) stale(found noted) (lines []string) {
 	for _, m := range mutants() {
 		names[m.name] = true
 		if history, tried := found[m.name]; tried && history != n[m.name] {
-			lines = append(lines, fmt.Sprintf("%q is noted with history %d, and history %d catches it", m.name, n[m.name], history))
+			line := fmt.Sprintf("%q is noted with history %d, and history %d catches it", m.name, n[m.name], history)
+			lines = append(lines, line)
 		}
 	}
 	for name := range n {
@@ -133,7 +134,8 @@ func TestAMutantIsCaughtWhateverIsNoted(t *testing.T) {
 		}
 	}
 	lines := noted{m.name: first + 1, "gone": 3}.stale(noted{m.name: first})
-	if len(lines) != 2 || !strings.Contains(lines[0], `"gone" is no mutant`) || !strings.Contains(lines[1], "is noted with history") {
+	if len(lines) != 2 || !strings.Contains(lines[0], `"gone" is no mutant`) ||
+		!strings.Contains(lines[1], "is noted with history") {
 		t.Errorf("stale notes: %q", lines)
 	}
 	if lines := (noted{m.name: first, all[0].name: 3}).stale(noted{m.name: first}); len(lines) > 0 {

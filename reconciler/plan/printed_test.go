@@ -365,14 +365,15 @@ func TestWhateverIsPrintedReadsBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 1))
 	h := history{events: make([]uint64, 60)}
 	// Some of it is rare.
-	for played := 0; played < 200 || (played < 2000 && len(missing) > 0); played++ {
+	few, all := histories(200, 40), histories(2000, 40)
+	for played := 0; played < few || (played < all && len(missing) > 0); played++ {
 		missing = slices.DeleteFunc(missing, func(key string) bool { return sections[key] })
 		h.redraw(r)
 		if broken := e.play(h, startOf, nil); broken != "" {
 			t.Fatal(broken)
 		}
 	}
-	if len(missing) > 0 {
+	if len(missing) > 0 && !testing.Short() { // a few histories do not come to all of it
 		t.Errorf("no world has %q", missing)
 	}
 }

@@ -25,7 +25,8 @@ const (
 // leftOut are tests that are about the simulation itself, or that go through more worlds
 // than can be gone through for each mutant.
 var leftOut = regexp.MustCompile(
-	`^Test(Simulation|Fresh\w*|EveryReachableState\w*|EveryMutant\w*|EveryInvariantHasAMutant|AMutantIsCaught\w*|Memoized\w*|Verifier\w*)$`)
+	`^Test(Simulation|Fresh\w*|EveryReachableState\w*|EveryMutant\w*|EveryInvariantHasAMutant|` +
+		`AMutantIsCaught\w*|Memoized\w*|Verifier\w*)$`)
 
 // hunt is what is known about the mutants.
 type hunt struct {
