@@ -29,6 +29,7 @@ import (
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/test/needs"
 )
 
 // nowhere is a store that takes nothing.
@@ -415,6 +416,7 @@ func failingWorlds() map[string]struct {
 // 186: whatever an action writes, and wherever it fails, it is not tried faster than its
 // back-off; nor is one that goes well and does not last.
 func TestNoActionIsTriedFasterThanItsBackOff(t *testing.T) {
+	needs.Long(t)
 	want := executed(t)
 	for name, world := range failingWorlds() {
 		t.Run(name, func(t *testing.T) {

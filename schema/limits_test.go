@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/test/needs"
 )
 
 // heavy is a cluster of some kilobytes whose aliases expand to 9,000 tolerations.
@@ -20,6 +22,7 @@ func heavy(name string) string {
 // Little text that expands to much is refused before it takes the memory, at the same
 // file whatever was read before, and what it declares is held, by name and by file.
 func TestTooMuchMemoryTogether(t *testing.T) {
+	needs.Long(t)
 	const count = 120
 	var files []File
 	for i := range count {
@@ -95,6 +98,7 @@ func manyKeys(n int) string {
 
 // The group may be written so that the text does not show it.
 func TestTooMuchMemoryInDisguise(t *testing.T) {
+	needs.Long(t)
 	var files []File
 	for i := range 120 {
 		text := strings.Replace(heavy(fmt.Sprintf("c%03d", i)), "quorate.dev", "\"quorate\\u002edev", 1)

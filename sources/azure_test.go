@@ -201,7 +201,8 @@ func TestAzureDevOpsIsRead(t *testing.T) {
 				"http": func(u *upstream) sources.Config { return sources.Config{URL: serveAzure(t, u, offers).repo()} },
 				"ssh": func(u *upstream) sources.Config {
 					u.git(u.bare, "config", "uploadpack.allowFilter", "true")
-					srv := serveSSHWith(t, u, fmt.Sprintf("ForceCommand %s\nSetEnv \"%s=%s\"\n", testBinary(t), azureOverSSH, offers))
+					variables := setEnv(azureOverSSH+"="+offers, "HOME="+t.TempDir())
+					srv := serveSSHWith(t, u, "ForceCommand "+testBinary(t)+"\n"+variables)
 					return sources.Config{URL: srv.repo(), Auth: sources.Auth{Dir: srv.credentials}}
 				},
 			} {

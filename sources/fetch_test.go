@@ -15,7 +15,7 @@ import (
 )
 
 // everyWay runs a test against the repository as a path, as a file URL, and over
-// HTTP and SSH in both of Git's protocols.
+// HTTP and SSH in both of Git's protocols; under -short as a path, and in the newer protocol only.
 func everyWay(t *testing.T, files map[string]string, test func(t *testing.T, u *upstream, open opener)) {
 	t.Helper()
 	start := func(t *testing.T) *upstream {
@@ -28,11 +28,16 @@ func everyWay(t *testing.T, files map[string]string, test func(t *testing.T, u *
 		u := start(t)
 		test(t, u, at(u.bare))
 	})
-	t.Run("file URL", func(t *testing.T) {
-		u := start(t)
-		test(t, u, at("file://"+u.bare))
-	})
+	if !testing.Short() {
+		t.Run("file URL", func(t *testing.T) {
+			u := start(t)
+			test(t, u, at("file://"+u.bare))
+		})
+	}
 	for name, old := range map[string]bool{"http": false, "http, protocol 0": true} {
+		if old && testing.Short() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			u := start(t)
 			srv := serve(t, u)
@@ -45,6 +50,9 @@ func everyWay(t *testing.T, files map[string]string, test func(t *testing.T, u *
 		test(t, u, at(serveAzure(t, u, azureOffers).repo()))
 	})
 	for name, old := range map[string]bool{"ssh": false, "ssh, protocol 0": true} {
+		if old && testing.Short() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			u := start(t)
 			srv := serveSSH(t, u, old)

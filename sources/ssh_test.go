@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +36,12 @@ func serveSSH(tb testing.TB, u *upstream, old bool) *sshServer {
 		return serveSSHWith(tb, u, "")
 	}
 	return serveSSHWith(tb, u, "AcceptEnv GIT_PROTOCOL\n")
+}
+
+// setEnv is a line of sshd's configuration, of which the first one counts. Each has a home of its own: a shell reads
+// the user's .bashrc at each login, which may take longer than all else, and Git the user's settings.
+func setEnv(variables ...string) string {
+	return "SetEnv \"" + strings.Join(variables, "\" \"") + "\"\n"
 }
 
 // serveSSHWith starts sshd with more in its configuration.
@@ -65,7 +72,7 @@ StrictModes no
 UsePAM no
 PasswordAuthentication no
 LogLevel ERROR
-%s`, s.address, s.dir, s.dir, config))
+%s%s`, s.address, s.dir, s.dir, config, setEnv("HOME="+s.dir)))
 	return s
 }
 

@@ -63,6 +63,9 @@ func TestFollowedTagMustBeSigned(t *testing.T) {
 		follow := func(tag string) *sources.Repository {
 			return refer(t, open, sources.Config{Tag: tag, Signers: ofAda(friend)})
 		}
+		// A login takes longer than all else, and no signature depends on the transport: over SSH each tag is
+		// refused once.
+		once := strings.Contains(t.Name(), "/ssh")
 
 		repo := follow("v1.0.0")
 		for range 2 {
@@ -80,14 +83,15 @@ func TestFollowedTagMustBeSigned(t *testing.T) {
 		} {
 			repo := follow(tag)
 			for _, applied := range []string{"", unsigned} {
-				if tag == "old" && applied == unsigned {
+				if tag == "old" && applied == unsigned || once && tag != "old" && applied == "" {
 					continue
 				}
-				for range 2 {
+				after(t, repo, sources.Trust{Applied: applied}, sources.ErrUntrusted, says)
+				if !once {
 					after(t, repo, sources.Trust{Applied: applied}, sources.ErrUntrusted, says)
 				}
 			}
-			if tag == "old" {
+			if tag == "old" || once && tag != "light" {
 				continue
 			}
 			wantHead(t, repo, sources.Trust{Applied: unsigned}, head, "signed")
