@@ -52,7 +52,7 @@ func TestTheSamplesOfPagesArePrinted(t *testing.T) {
 func TestTheDemoOfTheREADMEIsThePlan(t *testing.T) {
 	cluster := clusterOfTheREADME(t)
 	plan := strings.Split(numbers().Replace(printedBy(t, "quorate plan --offline --base origin/main clusters",
-		map[string]string{"orders": strings.Replace(cluster, "3.6.16", "3.5.21", 1)}, map[string]string{"orders": strings.Replace(cluster, "3.6.16", "3.5.35", 1)})), "\n")
+		map[string]string{"orders": strings.Replace(cluster, "3.6.16", "3.5.35", 1)}, map[string]string{"orders": cluster})), "\n")
 	steps := regexp.MustCompile(`(?m)^    \[ +[0-9.]+s\]   orders  (.*?) +because (.*)$`).FindAllStringSubmatch(textOf(t, "README.md"), -1)
 	if len(steps) < 3 {
 		t.Errorf("the README shows %d steps of the demo", len(steps))
