@@ -31,6 +31,8 @@ TEST := QUORATE_TEST_ALL=yes go test -vet=off
 LEAN := GOGC=off GOMEMLIMIT=1GiB
 # Modules of their own, so that the product's go.mod stays lean.
 PACKAGES := ./cmd/... ./docs ./reconciler/... ./schema/... ./sources/... ./test/checkout ./test/freeport ./test/mutants/... ./test/needs ./test/perturb ./test/perturb/etcds ./test/perturb/score ./test/picture ./test/tlsmodes
+# What is left to `make gitea` and `make minio`, whose servers take minutes to build.
+APART := ^TestGitea|^TestMinIO
 # The tests of deploy/image that release-test runs, because their tools take minutes to build.
 RELEASE_TESTS := Archives?$$|^TestAReleaseIsSigned$$
 # What needs a cluster, or the programs of one.
@@ -55,7 +57,7 @@ servers: $(SANDBOX) sshd chromium promtool jq ## Build and install what the test
 
 unit: servers compiled ## Test everything that needs no Kubernetes
 	@# One package more at a time than there are processors: several mostly wait, for stores, servers and members.
-	$(TEST) -p=$$(($$(nproc) + 1)) -timeout=40m -skip='^TestGitea|^TestMinIO' $(PACKAGES)
+	$(TEST) -p=$$(($$(nproc) + 1)) -timeout=40m -skip='$(APART)' $(PACKAGES)
 	cd test/dashboards && $(TEST) ./...
 	cd test/deploy && $(TEST) ./...
 	cd deploy/image && $(TEST) -timeout=30m -skip='$(RELEASE_TESTS)' ./...
@@ -82,8 +84,8 @@ nightly: nightly-unit sim perturb race gitea minio e2e release-test ## Search lo
 # -count=1 lets tests that draw histories draw new ones, and -all runs what `make unit` takes samples of.
 .PHONY: nightly-unit
 nightly-unit: servers
-	$(TEST) -p=$$(($$(nproc) + 1)) -timeout=1h -count=1 -skip='^TestGitea|^TestMinIO' $(PACKAGES)
-	$(TEST) -timeout=2h -count=1 -skip='^TestMinIO' ./reconciler/backup ./test/tlsmodes -args -all
+	$(TEST) -p=$$(($$(nproc) + 1)) -timeout=1h -count=1 -skip='$(APART)' $(PACKAGES)
+	$(TEST) -timeout=2h -count=1 -skip='$(APART)' ./reconciler/backup ./test/tlsmodes -args -all
 
 release-check: $(SANDBOX) ## Compare the catalogue of releases with real etcd binaries, 3.3 to 3.7
 	@$(SANDBOX) build etcd-v3.3.27 etcd-v3.5.21 etcd-v3.6.12 $(filter etcd-%,$(SERVERS))

@@ -66,8 +66,8 @@ func build(ctx context.Context, root string, platforms []v1.Platform) (v1.ImageI
 // of them is set; an empty GOFLAGS would be that of go env.
 func compile(ctx context.Context, root, to string, p v1.Platform) error {
 	args := []string{
-		"build", "-trimpath", "-gcflags=all=-dwarf=false", "-tags=disable_grpc_modules,grpcnotrace", "-buildvcs=true", "-ldflags=-s -w",
-		"-o", to + string(filepath.Separator),
+		"build", "-trimpath", "-gcflags=all=-dwarf=false", "-tags=disable_grpc_modules,grpcnotrace",
+		"-buildvcs=true", "-ldflags=-s -w", "-o", to + string(filepath.Separator),
 	}
 	for _, b := range binaries() {
 		args = append(args, "./cmd/"+b)

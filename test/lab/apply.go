@@ -48,7 +48,9 @@ func (c *Cluster) Delete(ctx context.Context, dir string) error {
 }
 
 // eachObject calls do for each object of the kustomization in dir, in the order in which they are created.
-func (c *Cluster) eachObject(ctx context.Context, dir string, do func(*unstructured.Unstructured, dynamic.ResourceInterface) error) error {
+func (c *Cluster) eachObject(
+	ctx context.Context, dir string, do func(*unstructured.Unstructured, dynamic.ResourceInterface) error,
+) error {
 	objects, err := kustomized(ctx, dir)
 	if err != nil {
 		return err

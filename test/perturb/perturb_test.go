@@ -4,8 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"hash/fnv"
-	"os"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,12 +20,6 @@ var (
 	// page is where the figures are written.
 	page = flag.String("write", "", "page that gets the figures")
 )
-
-// TestMain lets the heap grow between two collections: a world is small, and soon gone.
-func TestMain(m *testing.M) {
-	debug.SetGCPercent(400)
-	os.Exit(m.Run()) //nolint:forbidigo // TestMain returns no error
-}
 
 // share is which part of all disturbances is tried without -all: one in so many, and a tenth of these with -short.
 func share() uint32 {

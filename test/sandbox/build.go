@@ -87,8 +87,12 @@ func (s *sandbox) artifacts() []artifact {
 		})
 	}
 	return append(all,
-		artifact{name: "kubectl", dir: "kubernetes/" + s.kubernetes + "/kubectl", pkg: ".", packages: 200, after: "kubernetes"},
-		artifact{name: "kustomize", dir: "kustomize", pkg: "sigs.k8s.io/kustomize/kustomize/v5", packages: 100, after: "kubernetes"},
+		artifact{
+			name: "kubectl", dir: "kubernetes/" + s.kubernetes + "/kubectl", pkg: ".", packages: 200, after: "kubernetes",
+		},
+		artifact{
+			name: "kustomize", dir: "kustomize", pkg: "sigs.k8s.io/kustomize/kustomize/v5", packages: 100, after: "kubernetes",
+		},
 		artifact{name: "coredns", dir: "coredns", pkg: ".", packages: 80, core: true, after: "kubernetes"},
 		artifact{name: "provisioner", dir: "provisioner", pkg: ".", packages: 10, core: true, after: "kubernetes"},
 		artifact{name: "pause", dir: "pause", pkg: ".", packages: 1, core: true},
@@ -191,7 +195,8 @@ func (s *sandbox) chains(wanted []artifact) ([]chain, error) {
 func (s *sandbox) toBuild(a artifact, dir string) link {
 	c := &compilation{name: a.dir, dir: filepath.Join(s.source, a.dir), packages: []string{a.pkg}, expected: a.packages}
 	fill := func(ctx context.Context, draft string) error {
-		c.flags = []string{"-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w " + a.ldflags), "-o", filepath.Join(draft, a.name)}
+		ldflags := strings.TrimSpace("-s -w " + a.ldflags)
+		c.flags = []string{"-buildvcs=false", "-ldflags", ldflags, "-o", filepath.Join(draft, a.name)}
 		return c.run(ctx)
 	}
 	if a.script != "" {

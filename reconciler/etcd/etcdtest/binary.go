@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/quorate/quorate/test/needs"
@@ -44,14 +45,19 @@ func ForEach(t *testing.T, test func(t *testing.T, version string), versions ...
 	}
 }
 
-// Main is the TestMain of a package whose tests mostly wait for members: four run at a time, also where there are
-// fewer processors, unless -parallel is given.
+// Main is the TestMain of a package whose tests mostly wait for members: four run at a time.
 func Main(m *testing.M) {
+	AtOnce(4)
+	os.Exit(m.Run()) //nolint:forbidigo // TestMain returns no error
+}
+
+// AtOnce parses the flags, and lets n tests of the package run at a time unless -parallel is given. It is for a TestMain
+// whose tests mostly wait, so that their number does not follow from that of the processors.
+func AtOnce(n int) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		_ = flag.Set("test.parallel", "4") // it is a number
+		_ = flag.Set("test.parallel", strconv.Itoa(n)) // it is a number
 	}
-	os.Exit(m.Run()) //nolint:forbidigo // TestMain returns no error
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/test/needs"
 	"github.com/quorate/quorate/test/perturb/score"
@@ -22,15 +23,10 @@ var (
 )
 
 // worlds is how many there are at a time: mostly they wait.
-const worlds = "6"
+const worlds = 6
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	parallel := false
-	flag.Visit(func(f *flag.Flag) { parallel = parallel || f.Name == "test.parallel" })
-	if !parallel {
-		_ = flag.Set("test.parallel", worlds) // it is a number
-	}
+	etcdtest.AtOnce(worlds)
 	os.Exit(m.Run()) //nolint:forbidigo // TestMain returns no error
 }
 

@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
 	"github.com/quorate/quorate/test/lab"
 	"github.com/quorate/quorate/test/needs"
 )
@@ -28,18 +28,13 @@ var api struct {
 }
 
 // worlds is how many runs there are at a time: most of a run is waiting.
-const worlds = "40"
+const worlds = 40
 
 func TestMain(m *testing.M) { os.Exit(run(m)) } //nolint:forbidigo // TestMain returns no error
 
 func run(m *testing.M) int {
 	debug.SetGCPercent(400) // a world is small, and soon gone
-	flag.Parse()
-	parallel := false
-	flag.Visit(func(f *flag.Flag) { parallel = parallel || f.Name == "test.parallel" })
-	if !parallel {
-		_ = flag.Set("test.parallel", worlds) // it is a number
-	}
+	etcdtest.AtOnce(worlds)
 	if err := needs.Time(); err != nil {
 		return needs.Main(err)
 	}
