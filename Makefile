@@ -76,7 +76,7 @@ perturb: ## Disturb each write and each call of quorate's, try each pair of chan
 # The cluster comes up after the unit tests: it takes a part of the machine even at rest.
 test: unit release-check cluster ## Run the tests, and some end to end on a real Kubernetes; leaves nothing running
 	. test/env.sh && $(TEST) $(CLUSTER_PACKAGES) -count=1 -timeout=30m
-	. test/env.sh && $(TEST) ./test/e2e -count=1 -timeout=60m -parallel=1 -v
+	. test/env.sh && $(TEST) ./test/e2e -count=1 -timeout=60m -parallel=2 -v
 	. test/env.sh && if [ -n "$$QUORATE_SANDBOX" ]; then "$$QUORATE_SANDBOX" down; fi
 
 nightly: nightly-unit sim perturb race gitea minio e2e release-test ## Search longer and wider than `make test`, for hours; .github/workflows/nightly.yaml runs the parts

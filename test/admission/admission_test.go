@@ -20,6 +20,7 @@ import (
 // 297: policies that change what no member's safety hangs on are told, and change nothing else: the
 // cluster is made, comes to rest, and is upgraded, each member once.
 func TestAdmissionThatChangesWhatDoesNotMatter(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "light")
 	mutate(w, "apps", "statefulsets", func(set, _ *appsv1.StatefulSet) {
 		metav1.SetMetaDataLabel(&set.ObjectMeta, "team", "platform")
@@ -65,6 +66,7 @@ func TestAdmissionThatChangesWhatDoesNotMatter(t *testing.T) {
 // 298: a policy that changes what members start with, or adds what kills them, holds: no member is
 // restarted with that, one that heals may go on, and when the policy goes the roll does too.
 func TestAdmissionThatEndangersMembersHolds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "heavy")
 	w.untilIdle()
 	stop := mutate(w, "apps", "statefulsets", func(set, _ *appsv1.StatefulSet) {
@@ -99,6 +101,7 @@ func TestAdmissionThatEndangersMembersHolds(t *testing.T) {
 
 // 298: nor is a new cluster formed by members that start with something else.
 func TestNoClusterIsFormedByMembersThatStartWithSomethingElse(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "born")
 	stop := mutate(w, "apps", "statefulsets", func(set, _ *appsv1.StatefulSet) {
 		if etcd := &set.Spec.Template.Spec.Containers[0]; !slices.ContainsFunc(etcd.Env, forcesNewCluster) {
@@ -119,6 +122,7 @@ func forcesNewCluster(e corev1.EnvVar) bool { return e.Name == "ETCD_FORCE_NEW_C
 // 299: a Service or a budget that is refused is told with the words of the policy, tried less and
 // less often, and keeps nothing from being done that heals: here from the space that is freed.
 func TestWhatIsRefusedIsTold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "refused")
 	w.untilIdle()
 	stopService := w.refuse("", "services", `has(object.metadata.labels.owner)`, "every Service has an owner")
@@ -146,6 +150,7 @@ func TestWhatIsRefusedIsTold(t *testing.T) {
 // 300: what others have made under a name of the cluster stays as it is, also where the cluster's own
 // had that name before.
 func TestForeignServiceIsNotTakenOver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "foreign")
 	w.untilIdle()
 	services := w.kube.CoreV1().Services(w.namespace)

@@ -49,6 +49,7 @@ func (w *world) stay() int {
 // 394: before a member is restarted the budget keeps every pod, and from then on the API server
 // grants no eviction until the roll is over; then it does again.
 func TestNoEvictionIsGrantedInARoll(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "evictions")
 	w.untilIdle()
 	w.mayEvict()
@@ -85,6 +86,7 @@ func TestNoEvictionIsGrantedInARoll(t *testing.T) {
 // 394: from the very answer to the change of a budget on, the API server grants no eviction: it waits
 // for the disruption controller, whatever that has allowed before. quorate rests on that.
 func TestABudgetIsClosedAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "at-once")
 	w.untilIdle()
 	budgets := w.kube.PolicyV1().PodDisruptionBudgets(w.namespace)
@@ -106,6 +108,7 @@ func TestABudgetIsClosedAtOnce(t *testing.T) {
 // 392: where a policy forbids a budget that keeps every pod, a roll restarts no member and says why;
 // a revert ends it, and it goes on when the budget is exempt.
 func TestARollWaitsForItsBudget(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "no-lock")
 	w.untilIdle()
 	before := w.pods()

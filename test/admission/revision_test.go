@@ -120,6 +120,7 @@ func (w *world) idle([]string) bool {
 // write that lets the next member go. No member that the roll had finished goes with that one:
 // the roll begins again, one after the other.
 func TestPolicyThatComesInMidRoll(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "comes")
 	w.untilIdle()
 	w.commit(func(c *schema.EtcdCluster) { c.Spec.Version = "3.6.17" })
@@ -137,6 +138,7 @@ func TestPolicyThatComesInMidRoll(t *testing.T) {
 
 // 360: so it is with one that goes.
 func TestPolicyThatGoesInMidRoll(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "goes")
 	stop := mutate(w, "apps", "statefulsets", func(set, _ *appsv1.StatefulSet) {
 		set.Spec.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways
@@ -158,6 +160,7 @@ func TestPolicyThatGoesInMidRoll(t *testing.T) {
 // 361: a policy that makes another template of each write lets no member go at all: each restart
 // would take all that are finished with it.
 func TestPolicyThatNeverMakesTheSame(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "never")
 	w.untilIdle()
 	w.commit(func(c *schema.EtcdCluster) { c.Spec.Version = "3.6.17" })
@@ -173,6 +176,7 @@ func TestPolicyThatNeverMakesTheSame(t *testing.T) {
 
 // 362: at rest a policy, and the revision that somebody's write makes by it, restart nobody.
 func TestPolicyThatComesAtRest(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "rests")
 	w.untilIdle()
 	before := w.pods()
@@ -198,6 +202,7 @@ func TestPolicyThatComesAtRest(t *testing.T) {
 // 364: where a policy lets the controller replace several at once, the partition does not: one member
 // after the other is restarted, each behind the gates.
 func TestSeveralAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "several")
 	mutate(w, "apps", "statefulsets", func(set, _ *appsv1.StatefulSet) {
 		set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(3))
@@ -215,6 +220,7 @@ func TestSeveralAtOnce(t *testing.T) {
 // 365: a policy that changes each pod, and leaves the StatefulSet as it is, makes no pod outdated: it is
 // told, nothing is written at rest, and an upgrade restarts each member once.
 func TestPolicyThatChangesPods(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "pods")
 	mutate(w, "", "pods", func(pod, _ *corev1.Pod) {
 		pod.Spec.TerminationGracePeriodSeconds = new(int64(5))

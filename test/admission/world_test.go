@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -25,6 +24,7 @@ import (
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
@@ -43,10 +43,14 @@ var api *rest.Config
 // kubectl is the path of that of the API server's release.
 var kubectl string
 
+// worlds is how many tests that need no policies of deploy/ run at a time: they wait for policies to be in force, and
+// for the controllers.
+const worlds = 4
+
 func TestMain(m *testing.M) { os.Exit(run(m)) } //nolint:forbidigo // TestMain returns no error
 
 func run(m *testing.M) int {
-	flag.Parse()
+	etcdtest.AtOnce(worlds)
 	if err := needs.Time(); err != nil {
 		return needs.Main(err)
 	}
