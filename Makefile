@@ -29,8 +29,8 @@ SERVERS := etcd-v3.4.34 etcd-v3.5.35 etcd-v3.6.16 etcd-v3.7.3 versitygw fake-gcs
 TEST := QUORATE_TEST_ALL=yes go test -vet=off
 # Compiling without collecting garbage takes a sixth less; what needs more memory than the limit collects it.
 LEAN := GOGC=off GOMEMLIMIT=1GiB
-# Modules of their own, so that the product's go.mod stays lean.
-PACKAGES := ./cmd/... ./docs ./reconciler/... ./schema/... ./sources/... ./test/checkout ./test/freeport ./test/mutants/... ./test/needs ./test/perturb ./test/perturb/etcds ./test/perturb/score ./test/picture ./test/tlsmodes
+# The packages of the main module, first those that mostly wait for servers: Go begins with them.
+PACKAGES := ./sources/... ./reconciler/backup/... ./cmd/... ./docs ./reconciler/... ./schema/... ./test/checkout ./test/freeport ./test/mutants/... ./test/needs ./test/perturb ./test/perturb/etcds ./test/perturb/score ./test/picture ./test/tlsmodes
 # What is left to `make gitea` and `make minio`, whose servers take minutes to build.
 APART := ^TestGitea|^TestMinIO
 # The tests of deploy/image that release-test runs, because their tools take minutes to build.
