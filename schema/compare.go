@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/quorate/quorate/schema/release"
 )
 
@@ -107,6 +109,7 @@ type change struct {
 //	recovery   losing writes unnoticed
 //	owner      two owners that act on one cluster
 //	storage    what volumes do not support
+//	quota      a database that is full
 //	tls        members that cannot talk to each other
 //	network    what Services do not support
 //	version    steps that etcd does not support
@@ -133,7 +136,7 @@ func (c *comparison) cluster(before, after *Cluster) {
 	if observed || gone {
 		return
 	}
-	for _, rule := range []func(change){storageChange, tlsChange, networkChange, versionChange, authChange} {
+	for _, rule := range []func(change){storageChange, quotaChange, tlsChange, networkChange, versionChange, authChange} {
 		rule(ch)
 	}
 }
@@ -188,11 +191,29 @@ func storageChange(c change) {
 	from, to := className(was), className(is)
 	switch {
 	case from == to:
+	case was.ClassChange == ClassChangeReplace && is.ClassChange != ClassChangeReplace:
+		c.warn(IDReplacesMembers, "spec.storage.storageClassName", "changes from %s back to %s, and no more members are replaced: where one has its volume in %s already, the cluster is held until the file says classChange: Replace again", from, to, from)
 	case is.ClassChange == ClassChangeReplace:
 		c.warn(IDReplacesMembers, "spec.storage.storageClassName", "changes from %s to %s: every member is replaced by a new one on a new volume, one at a time, and the old volumes are deleted", from, to)
 	default:
 		c.fail("spec.storage.storageClassName", "changes from %s to %s, which volumes cannot: revert it, or write storage.classChange: Replace to have the members replaced one at a time, or restore a backup into a new cluster", from, to)
 	}
+}
+
+// quotaChange warns of a smaller quota: what the databases have nobody knows without the cluster.
+func quotaChange(c change) {
+	was, is := quotaOf(c.before), quotaOf(c.after)
+	if is.Cmp(was) < 0 {
+		c.warn(IDQuotaShrinks, "spec.etcd.quotaBackendBytes", "shrinks from %s to %s: the cluster takes no more writes where a database has reached that, so quorate holds the change where one comes near it", &was, &is)
+	}
+}
+
+// quotaOf is the size at which etcd refuses writes, its default where the file names none.
+func quotaOf(spec *ClusterSpec) resource.Quantity {
+	if q := spec.Etcd.QuotaBackendBytes; q != nil {
+		return *q
+	}
+	return resource.MustParse("2Gi")
 }
 
 // className names a storage class in a message.

@@ -64,6 +64,7 @@ const (
 	IDRecovers             ID = "recovers"
 	IDTakesOver            ID = "takes-over"
 	IDReplacesMembers      ID = "replaces-members"
+	IDQuotaShrinks         ID = "quota-shrinks"
 )
 
 // ProblemKind is a sort of problem, for the pages that list them.
@@ -141,5 +142,6 @@ func ProblemKinds() []ProblemKind {
 		{IDRecovers, KindOfChange, "A cluster is recovered, which loses what only the lost members had."},
 		{IDTakesOver, KindOfChange, "A cluster gets another owner."},
 		{IDReplacesMembers, KindOfChange, "Every member is replaced, and the old volumes are deleted."},
+		{IDQuotaShrinks, KindOfChange, "The size at which etcd refuses writes gets smaller."},
 	}
 }

@@ -137,10 +137,18 @@ func optionProblem(name, value string) string {
 		return "write flags in lower case with dashes, not as environment variables: " + strconv.Quote(flagOfVariable(name))
 	case strings.ContainsAny(value, "\n\r\x00"):
 		return "the value must be one line"
+	case name == "max-learners" && !positive(value):
+		return "is refused: a member joins as a learner, so that none could ever join or be replaced: write 1 or more, or leave it out"
 	case value == "":
 		return "the value is empty: write \"true\" for a boolean, or leave the option out for etcd's default"
 	}
 	return ""
+}
+
+// positive reports whether a value is a number above 0. One that is no number etcd refuses itself.
+func positive(value string) bool {
+	n, err := strconv.Atoi(value)
+	return err != nil || n > 0
 }
 
 // flagOfVariable turns ETCD_HEARTBEAT_INTERVAL into heartbeat-interval.

@@ -187,6 +187,7 @@ func TestValidate(t *testing.T) {
 		{"8 reserved flag with dashes", option("--data-dir=/x", ""), "is reserved"},
 		{"8 switch without value", option("enable-pprof", ""), "the value is empty"},
 		{"8 environment variable", option("ETCD_HEARTBEAT_INTERVAL", "100"), `"heartbeat-interval"`},
+		{"no learners", option("max-learners", "0"), "spec.etcd.options.max-learners: is refused: a member joins as a learner, so that none could ever join or be replaced"},
 		{"8 unknown flag", option("heartbeat-intervall", "100"), "spec.etcd.options.heartbeat-intervall: etcd has no flag \"heartbeat-intervall\", did you mean heartbeat-interval?"},
 		{"56 removed flag", option("log-output", "stderr"), "removed: write log-outputs"},
 		{"56 two names of a flag", func(c *EtcdCluster) {
