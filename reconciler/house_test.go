@@ -15,7 +15,7 @@ import (
 // The limits of what one reader keeps in mind. What asks the most questions is the
 // planner's Situation, which never grows: a new question goes where it is asked.
 const (
-	maxLines     = 3000
+	maxLines     = 3050
 	maxMethods   = 60
 	maxSituation = 170
 )

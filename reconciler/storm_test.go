@@ -307,6 +307,7 @@ func anyAction(w *reconcilertest.World) map[string]action.Action {
 		action.GrowVolume{Claim: "data-orders-2", UID: claim, Member: "orders-2", To: 16 << 30},
 		action.RecordHoldings{Volumes: []action.Holding{{Claim: "data-orders-2", UID: claim, Member: "orders-2", PodUID: pod, Holds: "c1"}}},
 		action.ReleaseSet{SetUID: set},
+		action.TryClass{Class: "fast", Size: 8 << 30},
 		action.RecordFormed{ClusterID: "c1", Members: map[string]string{"orders-0": "a0"}, BornOn: "3.5"},
 		action.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", For: "3.6.16"},
 		action.StartRoll{SetUID: set, Partition: 3, From: "3.6.12", To: "3.6.16"},

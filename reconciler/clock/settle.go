@@ -109,6 +109,7 @@ func visit(o *state.Observed, each func(kind, name, what string, at *time.Time, 
 		each("the Secrets of spec.tls.secrets", "", "changed", &i.NamedAt, asSeen)
 	}
 	if o.Set != nil {
+		each("StatefulSet", "", "created", &o.Set.Created, asSeen)
 		each("StatefulSet", "", "scaled", &o.Set.ScaledAt, asNow)
 		each("StatefulSet", "", "changed", &o.Set.ChangedAt, asSeen)
 		each("StatefulSet", "", "status written", &o.Set.StatusAt, asSeen)
@@ -128,6 +129,7 @@ func visit(o *state.Observed, each func(kind, name, what string, at *time.Time, 
 		each("check "+c.Name+" of", c.Cluster, "answers so since", &c.Since, asNow)
 	}
 	each("Job", o.Restore.Job, "begun", &o.Restore.Since, asSeen)
+	each("Job", o.Trial.Job, "begun", &o.Trial.Since, asSeen)
 	each("the Secrets", "of another issuer", "changed", &o.Certificates.Trust.ChangedAt, asSeen)
 	if r := o.Certificates.Rotation; r != nil {
 		for _, name := range slices.Sorted(maps.Keys(r.Trusts)) {

@@ -51,7 +51,7 @@ func rules() []Entry {
 			Name:  "immutable",
 			Means: "A field was changed that cannot change on a live cluster.",
 			Why:   "Kubernetes or etcd refuses it, or the members would have to stop together.",
-			Do:    []string{"Revert that field; or do what the hold says for it, which for some fields is a new cluster from a backup.", "Storage of a new cluster may change as long as no volume exists behind its claims: the StatefulSet and its claims are then recreated."},
+			Do:    []string{"Revert that field; or do what the hold says for it, which for some fields is a new cluster from a backup."},
 		},
 		{
 			Name:  "certificates",
@@ -221,10 +221,29 @@ func rules() []Entry {
 			},
 		},
 		{
+			Name:  "storage",
+			Means: "The file asks for volumes that the existing ones cannot become: a smaller size, or another StorageClass without spec.storage.classChange: Replace.",
+			Why:   "No volume shrinks, and none changes its class. Members are repaired meanwhile, and nothing else changes.",
+			Do: []string{
+				"Set the size or the class back: quorate compares with the volumes, so that a commit is honoured which asks for what they have.",
+				"Write spec.storage.classChange: Replace to have each member replaced by one on a new volume.",
+				"Storage of a new cluster may change as long as no volume exists behind its claims: the StatefulSet and its claims are then recreated.",
+			},
+		},
+		{
 			Name:  "path",
 			Means: "A member cannot get from its release to the one in Git by upgrades or downgrades that etcd supports; or the release is unknown or unsafe.",
 			Why:   "etcd supports one minor at a time, each from a least patch on, and down only with its downgrade API. A member on another path may not start, or may lose data.",
 			Do:    []string{"Set spec.version to a release that every member can change to; upgrade.path: Stepwise upgrades through the minors between."},
+		},
+		{
+			Name:  "quota",
+			Means: "The file asks for a smaller quota than the database of a member comes near (80 %).",
+			Why:   "The first member that restarts with it would raise the alarm NOSPACE, and the whole cluster would take no more writes.",
+			Do: []string{
+				"Set spec.etcd.quotaBackendBytes back. Leaving the field out means etcd's default, 2Gi.",
+				"Or delete keys, wait until the members are compacted and defragmented, and commit the smaller quota again.",
+			},
 		},
 		{
 			Name:  "mend",

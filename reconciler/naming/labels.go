@@ -109,6 +109,9 @@ const (
 	// LabelRestoreOf marks the pods of a restore with the name of its cluster. They
 	// carry none of the members' labels: no Service and no budget may count them.
 	LabelRestoreOf = "quorate.dev/restore-of"
+	// LabelTrialOf marks what tries a storage class with the name of the cluster. It carries none of the members' labels,
+	// either.
+	LabelTrialOf = "quorate.dev/trial-of"
 )
 
 const (

@@ -39,6 +39,7 @@ func (o *Observer) describe(g gathered) (*View, error) {
 	v.describeDamage(g)
 	v.describePlaces(g.shut, g.foreseen)
 	v.Observed.Restore = restoreOf(v.Cluster, v.Record, g.job, g.jobPods)
+	v.Observed.Trial = g.trial
 	v.describeVolumes(g)
 	v.Observed.Rounds, v.Observed.Auth = slices.Clone(g.rounds), g.auth
 	// What the members report decides which waypoint is due, and that what is wanted.
@@ -86,7 +87,7 @@ func (v *View) describeSet(g gathered) {
 	}
 	template := v.Set.Spec.Template.Annotations
 	set := &state.Set{
-		UID: string(v.Set.UID), Partition: Partition(v.Set), Replicas: Replicas(v.Set),
+		UID: string(v.Set.UID), Created: v.Set.CreationTimestamp.Time, Partition: Partition(v.Set), Replicas: Replicas(v.Set),
 		Template: template[naming.AnnotationTemplateHash], Version: template[naming.AnnotationVersion],
 		Settled: v.Set.Status.ObservedGeneration >= v.Set.Generation,
 	}

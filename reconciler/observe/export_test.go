@@ -15,9 +15,5 @@ func (o *Observer) HostOfVolume(ctx context.Context, claim *corev1.PersistentVol
 
 func (o *Observer) RenderWith(v *View, with manifests.Options) error { return o.renderWith(v, with) }
 
-func (o *Observer) Rigidity(ctx context.Context, class string) (string, error) {
-	return o.rigidity(ctx, class)
-}
-
 // CertificateRecheck is for tests.
 const CertificateRecheck = inspect.Recheck

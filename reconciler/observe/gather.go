@@ -63,6 +63,8 @@ type gathered struct {
 	refusal *state.PodRefusal
 	// rigid is why volumes of a StorageClass cannot grow, by class, where one should.
 	rigid map[string]string
+	// trial is what is known of the class that volumes are to change to.
+	trial state.Trial
 	// shown is what the members did in handshakes, while the authorities change.
 	shown []state.Handshake
 	// endpoints are how the members were reached, and rounds what they answered.
@@ -102,6 +104,9 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster, glance bool) (
 	g.chosen = o.chosenBackup(ctx, c, g.parsed)
 	g.endpoints = o.endpointsOf(g.modes, g.modes.Certify(g.cluster), g.liveCluster)
 	if g.rigid, err = o.rigidClasses(ctx, g.parsed, g.cluster, g.claims); err != nil {
+		return g, err
+	}
+	if g.trial, err = o.classes().Trial(ctx, g.cluster, g.parsed, g.claims); err != nil {
 		return g, err
 	}
 	// A formed cluster without a reachable member has a round, too: an empty one.

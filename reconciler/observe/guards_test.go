@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
@@ -151,7 +150,7 @@ func TestAPlanComparesNoData(t *testing.T) {
 		deep := w.CountDeep()
 		held := w.Wish
 		held.Problems = []string{"spec.version: is missing"}
-		w.Commit(func(c *schema.EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("1Gi") })
+		w.Commit(func(c *schema.EtcdCluster) { c.Spec.Network.ClusterDomain = "example.org" })
 		for _, wish := range []desired.Cluster{held, w.Wish} {
 			if p, err := w.R.Plan(w.Context(), wish); err != nil || p.Hold == nil || *deep != 0 {
 				t.Errorf("%d deep looks for %+v: %v", *deep, p.Hold, err)

@@ -12,24 +12,10 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// Immutable lists what the file asks for and what is there cannot take.
+// Immutable lists what the file asks for and what is there cannot take, but for volumes: those are compared by the
+// planner, each by itself.
 func Immutable(set *appsv1.StatefulSet, services map[string]*corev1.Service, c schema.EtcdCluster) []state.Change {
-	return append(immutableChanges(set, c), familyChanges(services, c)...)
-}
-
-// immutableChanges lists what the file asks for and a live StatefulSet cannot
-// take.
-func immutableChanges(set *appsv1.StatefulSet, c schema.EtcdCluster) []state.Change {
-	var changes []state.Change
-	for _, claim := range set.Spec.VolumeClaimTemplates {
-		if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.Cmp(c.Spec.Storage.Size) > 0 {
-			changes = append(changes, state.Change{Field: state.FieldSize, Text: fmt.Sprintf("spec.storage.size (%s to %s)", size.String(), c.Spec.Storage.Size.String())})
-		}
-		if class := c.Spec.Storage.StorageClassName; class != nil && c.Spec.Storage.ClassChange != schema.ClassChangeReplace && (claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName != *class) {
-			changes = append(changes, state.Change{Field: state.FieldClass, Text: state.FieldClass})
-		}
-	}
-	return append(changes, fromCerts(certs.TLSChanges(set.Spec.Template.Spec.Volumes, c))...)
+	return append(fromCerts(certs.TLSChanges(set.Spec.Template.Spec.Volumes, c)), familyChanges(services, c)...)
 }
 
 // fromCerts are the changes that the certificates stand against.

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,13 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/pods"
 	"github.com/quorate/quorate/reconciler/record/recordtest"
 	"github.com/quorate/quorate/reconciler/state"
-	"github.com/quorate/quorate/schema"
 )
 
 func waitingFor(reason, message string) corev1.ContainerState {
@@ -299,38 +296,6 @@ func TestPodThatCeasedToBeReady(t *testing.T) {
 		if got := pod.UnreadySince.Equal(noon); got != test.want || pod.Ready {
 			t.Errorf("%s: %+v", name, pod)
 		}
-	}
-}
-
-func TestImmutableChangesAreNamed(t *testing.T) {
-	slow, fast := "slow", "fast"
-	for name, test := range map[string]struct {
-		edit func(*schema.EtcdCluster)
-		want []string
-	}{
-		"nothing":   {func(*schema.EtcdCluster) {}, nil},
-		"same size": {func(c *schema.EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("8192Mi") }, nil},
-		"more":      {func(c *schema.EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("16Gi") }, nil},
-		"less":      {func(c *schema.EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("4Gi") }, []string{"spec.storage.size (8Gi to 4Gi)"}},
-		"class, insisting": {func(c *schema.EtcdCluster) {
-			c.Spec.Storage.StorageClassName, c.Spec.Storage.ClassChange = &fast, schema.ClassChangeReplace
-		}, nil},
-		"class":             {func(c *schema.EtcdCluster) { c.Spec.Storage.StorageClassName = &fast }, []string{"spec.storage.storageClassName"}},
-		"class left out":    {func(c *schema.EtcdCluster) { c.Spec.Storage.StorageClassName = nil }, nil},
-		"no more TLS":       {clustertest.DisableTLS, nil},
-		"Secrets and a mix": {func(c *schema.EtcdCluster) { clustertest.NamedTLS(c); c.Spec.Storage.StorageClassName = &fast }, []string{"spec.storage.storageClassName"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			set := &appsv1.StatefulSet{}
-			set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{Spec: corev1.PersistentVolumeClaimSpec{
-				StorageClassName: &slow,
-				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("8Gi")}},
-			}}}
-			set.Spec.Template.Spec.Volumes = clustertest.MountedSecrets("orders-server", "orders-peer")
-			if got := immutableChanges(set, clustertest.Orders(test.edit)); !slices.Equal(textsOf(got), test.want) {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
 	}
 }
 

@@ -3,16 +3,14 @@ package observe
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/classes"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/pods"
@@ -62,7 +60,7 @@ func observeVolume(c schema.EtcdCluster, claim *corev1.PersistentVolumeClaim, pr
 	v := state.Volume{
 		Claim: claim.Name, UID: string(claim.UID), Created: claim.CreationTimestamp.Time, Ordinal: -1, Size: size.Value(), Capacity: capacity.Value(),
 		Holds: claim.Annotations[naming.AnnotationHolds], Keeps: claim.Annotations[naming.AnnotationKeeps],
-		Bound: claim.Status.Phase == corev1.ClaimBound, Terminating: claim.DeletionTimestamp != nil, Trouble: claimTrouble(claim),
+		Bound: claim.Status.Phase == corev1.ClaimBound, Pending: claim.Status.Phase == corev1.ClaimPending && claim.Spec.VolumeName == "", Terminating: claim.DeletionTimestamp != nil, Trouble: claimTrouble(claim),
 		Growing: growing, GrowingSince: since,
 	}
 	v.GoingSince, v.Finalizers = pods.Going(claim)
@@ -114,6 +112,8 @@ func shouldGrow(c desired.Cluster, claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase == corev1.ClaimBound && size.Value() < c.Spec.Storage.Size.Value()
 }
 
+func (o *Observer) classes() classes.Reader { return classes.Reader{Kube: o.Kube, Jobs: o.Jobs} }
+
 // rigidClasses is why volumes cannot grow, by StorageClass, of those that should.
 func (o *Observer) rigidClasses(ctx context.Context, rec *record.Record, c desired.Cluster, claims []*corev1.PersistentVolumeClaim) (map[string]string, error) {
 	rigid := map[string]string{}
@@ -125,32 +125,13 @@ func (o *Observer) rigidClasses(ctx context.Context, rec *record.Record, c desir
 		if _, asked := rigid[class]; asked || !shouldGrow(c, claim) || ofPredecessor(rec, c, claim.Name) {
 			continue
 		}
-		why, err := o.rigidity(ctx, class)
+		why, err := o.classes().Rigidity(ctx, class)
 		if err != nil {
 			return nil, err
 		}
 		rigid[class] = why
 	}
 	return rigid, nil
-}
-
-// rigidity returns why volumes of the class cannot grow, or "".
-func (o *Observer) rigidity(ctx context.Context, name string) (string, error) {
-	if name == "" {
-		return "its claim has no StorageClass, and only volumes of a class can grow", nil
-	}
-	class, err := o.Kube.StorageV1().StorageClasses().Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return fmt.Sprintf("its StorageClass %s no longer exists", name), nil
-	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("quorate may not read StorageClass %s to see whether it allows that; grant get on storageclasses", name), nil
-	case err != nil:
-		return "", fmt.Errorf("read StorageClass %s: %w", name, err)
-	case class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion:
-		return fmt.Sprintf("its StorageClass %s does not allow it (allowVolumeExpansion)", name), nil
-	}
-	return "", nil
 }
 
 // ClaimTemplateOf is what a StatefulSet asks for members' volumes.

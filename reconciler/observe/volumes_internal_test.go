@@ -53,7 +53,7 @@ func TestVolumeAsThePlannerSeesIt(t *testing.T) {
 		"did not grow once":          {clustertest.Claim("data-orders-2", failedResize(corev1.PersistentVolumeClaimControllerResizeError, corev1.ConditionFalse)), usual},
 		"waits for its first pod": {clustertest.Claim("data-orders-2", func(c *corev1.PersistentVolumeClaim) {
 			c.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
-		}), like(func(v *state.Volume) { v.Capacity, v.Bound = 0, false })},
+		}), like(func(v *state.Volume) { v.Capacity, v.Bound, v.Pending = 0, false, true })},
 		"lost":                      {clustertest.Claim("data-orders-2", func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }), like(func(v *state.Volume) { v.Bound, v.Trouble = false, "the volume behind the claim is lost" })},
 		"made":                      {clustertest.Claim("data-orders-2", func(c *corev1.PersistentVolumeClaim) { c.CreationTimestamp = now }), like(func(v *state.Volume) { v.Created = now.Time })},
 		"being deleted":             {clustertest.Claim("data-orders-2", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &now }), like(func(v *state.Volume) { v.Terminating, v.GoingSince = true, now.Time })},

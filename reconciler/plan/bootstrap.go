@@ -33,6 +33,9 @@ func bootstrap(s *situation.Situation) verdict.Verdict {
 			return verdict.Do(action.ApplyObject{ObjectKind: obj.Kind, Name: obj.Name}, "members find each other, and clients find them, through it")
 		}
 	}
+	if v := restorage(s); !v.Silent() {
+		return v
+	}
 	restoring := s.Observed.Record.Recovering
 	switch {
 	case restoring != nil && s.Observed.Set == nil:
@@ -43,9 +46,6 @@ func bootstrap(s *situation.Situation) verdict.Verdict {
 		return verdict.Do(a, "no member has started yet, and Git now says otherwise")
 	case restoring != nil:
 		return recovery.FillVolume(s, *restoring)
-	}
-	if v := restorage(s); !v.Silent() {
-		return v
 	}
 	if s.Observed.Set == nil {
 		if v := begunOtherwise(s); !v.Silent() {

@@ -238,7 +238,7 @@ func (e *engine) deleteVolume(w *world, a action.DeleteVolume, f fate) {
 		return
 	}
 	if c.there && !c.terminating {
-		if (podUID(c.uid) != a.UID || r.formed && !w.own(i)) && !e.hand.careless {
+		if (podUID(c.uid) != a.UID || r.formed && !w.own(i) && !c.pending) && !e.hand.careless {
 			return
 		}
 		c.terminating = true
@@ -316,6 +316,8 @@ func (e *engine) executeUpkeep(w *world, a action.Action, f fate) bool {
 		e.growVolume(w, a)
 	case action.ReleaseSet:
 		e.releaseSet(w, a)
+	case action.TryClass:
+		w.trial = fakeTrial{there: true, fast: a.Class == classes[true], since: w.clock}
 	default:
 		return false
 	}

@@ -196,7 +196,9 @@ func (e *engine) execute(w *world, a action.Action, f fate) {
 	case action.CreateSet:
 		n, v := int8(a.Replicas), variantOf(e.due)
 		w.goneWay(v)
-		w.set = fakeSet{there: true, replicas: n, partition: n, template: v, current: v, large: w.ask.large, fast: w.ask.fast}
+		w.set = fakeSet{
+			there: true, replicas: n, partition: n, template: v, current: v, large: w.ask.large, fast: w.ask.class.fast(), open: w.ask.class == classOpen, made: w.clock,
+		}
 	case action.RecordFormed:
 		e.recordFormed(w, a)
 	case action.TakeBackup:

@@ -300,11 +300,13 @@ func scaling(start world, commits, faults int8) *walk {
 // storing is a walk whose commits ask for other volumes, and for a roll.
 func storing(start world, commits, faults int8) *walk {
 	w := newWalk(table(), start, commits, faults)
-	w.asks = []ask{start.ask, start.asking(v35Old).ask}
-	for _, v := range [][2]bool{{true, false}, {false, true}, {true, true}} {
-		a := start.ask
-		a.large, a.fast = v[0], v[1]
-		w.asks = append(w.asks, a)
+	w.asks = []ask{start.asking(v35Old).ask}
+	for _, large := range []bool{false, true} {
+		for class := range classesAsked {
+			a := start.ask
+			a.large, a.class = large, class
+			w.asks = append(w.asks, a)
+		}
 	}
 	return w
 }

@@ -75,7 +75,7 @@ func (w *world) losses() int8 {
 // startable reports whether the etcd of a pod can start.
 func (w *world) startable(i int8) bool {
 	c, v := &w.claims[i], &variants[w.pods[i].template]
-	return c.there && !c.terminating && !c.pinned && !c.shut && !c.corrupt && !v.unpulled && w.guard(i) == guardStarts && !w.stranded(i) && !w.foundApart(i)
+	return c.there && !c.pending && !c.terminating && !c.pinned && !c.shut && !c.corrupt && !v.unpulled && w.guard(i) == guardStarts && !w.stranded(i) && !w.foundApart(i)
 }
 
 // foundApart reports whether etcd ends as it starts, because its data differs from that of
@@ -125,6 +125,8 @@ func (w *world) lookAtTrouble(i int8, out *state.Pod) {
 		out.Damage, out.Found = state.DamageForeign, "the volume holds what is not this member's"
 		out.Trouble = "guard: " + out.Found
 	case p.state != podStarting:
+	case c.pending:
+		out.Trouble = "not scheduled: unbound PersistentVolumeClaims"
 	case c.pinned:
 		out.Trouble = "not scheduled: the node is gone"
 	case c.shut:
@@ -149,7 +151,7 @@ func (w *world) lookAtTrouble(i int8, out *state.Pod) {
 	case w.stranded(i):
 		out.Trouble, out.Ran = "the cluster is newer than this etcd", true
 	}
-	out.Barred = p.state == podStarting && out.Damage == "" && (out.Unpulled || c.pinned || c.shut || c.terminating)
+	out.Barred = p.state == podStarting && out.Damage == "" && (out.Unpulled || c.pending || c.pinned || c.shut || c.terminating)
 	out.Reported = !out.Ready
 	if out.Damage != "" {
 		out.DamageSince = noonPlus(c.since)

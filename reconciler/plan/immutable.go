@@ -6,11 +6,11 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/transport"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// immutable refuses changes that have no safe way, and tells which way there is. Of volumes
-// that never came there is one, see restorage.
+// immutable refuses changes that have no safe way, and tells which way there is. Those of volumes hold less, see storage.
 func immutable(s *situation.Situation) verdict.Verdict {
 	if s.Observed.Set == nil {
 		return verdict.Pass()
@@ -19,9 +19,14 @@ func immutable(s *situation.Situation) verdict.Verdict {
 	if transport.Crosses(s.Git, s.Observed) && s.Git.Spec.AuthEnabled() {
 		changes = append(slices.Clone(changes), state.Change{Field: state.FieldTLSWithAuth, Text: "spec.tls.mode, between plain text and TLS,"})
 	}
-	switch {
-	case len(changes) == 0, unstored(s) && ofStorage(changes):
+	return explain(changes)
+}
+
+// storage refuses what the volumes that exist cannot become. It stands below what heals: a wrong word about volumes keeps no
+// member from being repaired, and no certificate from being renewed.
+func storage(s *situation.Situation) verdict.Verdict {
+	if !s.Formed() || s.Observed.Set == nil {
 		return verdict.Pass()
 	}
-	return explain(changes)
+	return explain(volumes.Changes(s))
 }

@@ -28,6 +28,31 @@ func TestImmutable(t *testing.T) {
 	})
 }
 
+func TestStorage(t *testing.T) {
+	moved := with(stored, wantsClass(schema.ClassChangeReplace))
+	slip := with(stored, wantsClass(schema.ClassChangeReplace), func(s *situation.Situation) { s.Observed.Set.ClaimClass = "slow" })
+	back := func(s *situation.Situation) {
+		s.Desired.Spec.Storage.StorageClassName, s.Desired.Spec.Storage.ClassChange = new("fast"), ""
+	}
+	size, class := "Refused: spec.storage.size (8Gi to 4Gi) cannot be changed on a live cluster: no volume shrinks", "spec.storage.storageClassName cannot be changed on a live cluster: a volume stays in its class"
+	checkRule(t, storage, []ruleCase{
+		{name: "as Git says", change: stored},
+		{name: "no class is named", change: with(stored, func(s *situation.Situation) { s.Desired.Spec.Storage.StorageClassName = nil })},
+		{name: "another class", change: with(stored, wantsClass("")), want: "Refused: " + class},
+		{name: "another class, by new members", change: moved},
+		{name: "smaller", change: with(stored, wants("4Gi")), want: size},
+		{name: "larger", change: with(stored, wants("16Gi"))},
+		{name: "smaller, of another class", change: with(stored, wants("4Gi"), wantsClass("")), want: size + "; and " + class},
+		{name: "the class that all volumes have, whatever the StatefulSet asks for", change: with(slip, back)},
+		{name: "a class that one volume no longer has", change: with(slip, back, ofVolume(2, func(v *state.Volume) { v.Class = "slow" })), want: "Refused: " + class},
+		{name: "a claim without a volume is none", change: with(slip, back, ofVolume(2, func(v *state.Volume) { v.Class, v.Bound = "slow", false }))},
+		{name: "nor one that goes", change: with(slip, back, ofVolume(2, func(v *state.Volume) { v.Class, v.Terminating = "slow", true }))},
+		{name: "what holds foreign data is no member's", change: with(slip, back, ofVolume(2, func(v *state.Volume) { v.Class, v.Holds = "slow", state.HoldsForeign }))},
+		{name: "before a cluster has formed its volumes may still change", change: with(unformed, stored, wantsClass(""))},
+		{name: "without a StatefulSet", change: with(stored, wantsClass(""), func(s *situation.Situation) { s.Observed.Set = nil })},
+	})
+}
+
 // authenticated is a cluster that Git wants authentication for.
 func authenticated(s *situation.Situation) {
 	s.Desired.Spec.Auth = &schema.AuthSpec{Enabled: new(true)}

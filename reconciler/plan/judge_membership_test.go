@@ -122,6 +122,9 @@ func judgeVictim(w *world, s sight, i int8, id string) string {
 	case i == 0 && w.surges() && w.record.members[1] != 0 && !w.lost(i):
 		return cmp.Or(judgeAllWell(w, s, most), judgeSecond(w, s))
 	case w.misplaced(i) && wanted && !w.lost(i):
+		if t := w.trial; !w.has(w.ask.class.fast()) && (!t.done || t.fast != w.ask.class.fast()) {
+			return fmt.Sprintf("I6: member %d is to go for a volume of a class that nobody has seen make any", i)
+		}
 		return judgeAllWell(w, s, most)
 	case wanted && !w.lost(i) && !s.second.lost(i) && !s.second.away(i):
 		return fmt.Sprintf("I17: member %d is to go, whose data is there", i)

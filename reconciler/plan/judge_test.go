@@ -60,7 +60,7 @@ func judgeWish(w *world, a action.Action) string {
 	switch {
 	case w.ask.broken:
 		return "I12: acted on a file with errors: " + a.String()
-	case w.frozen() && !claims && w.set.there && w.ask.state == askRunning && !w.record.deleted:
+	case w.ask.frozen && !claims && w.set.there && w.ask.state == askRunning && !w.record.deleted:
 		return "I22: acted on a change that has no safe way: " + a.String()
 	case w.foreign:
 		return "I7: acted although somebody else's object is in the way: " + a.String()
@@ -283,6 +283,12 @@ func judgeRestart(w *world, s sight, a action.RestartMember) string {
 	}
 	if podUID(w.pods[target].uid) != a.PodUID {
 		return fmt.Sprintf("I3: the pod of member %d is not the one that the decision was made on", target)
+	}
+	if i := target; !a.ByDeletion && w.runs(i) && w.claims[i].full && s.second.claims[i].full && variants[w.pods[i].template].roomy && !variants[w.set.template].roomy && !w.alarm && !s.second.alarm {
+		return fmt.Sprintf("I23: member %d is restarted with a smaller quota than its database has", i)
+	}
+	if !a.ByDeletion && w.runs(target) && w.unstorable() && s.caches.unstorable() {
+		return fmt.Sprintf("I22: member %d is restarted while the file asks for what the volumes cannot become", target)
 	}
 	// Who does not run can only get better by it.
 	if broken := judgeOthers(w, s, target); broken != "" && w.runs(target) {

@@ -100,7 +100,7 @@ func judgedOfMembers(w *world, s sight, a action.Action) invariants {
 		return those(1)
 	case action.GrowVolume:
 		return those(7, 25)
-	case action.ReleaseSet:
+	case action.ReleaseSet, action.TryClass:
 		return those(25)
 	case action.DeletePod:
 		return those(2, 3)
@@ -139,7 +139,7 @@ func (w *world) tempts() (set invariants) {
 		{w.foreign, those(7)},
 		{w.ask.broken || w.set.there && w.record.lost, those(12)},
 		{w.record.formed && w.elected && w.leader < 0, those(17, 18)},
-		{w.frozen(), those(22)},
+		{w.ask.frozen || w.unstorable(), those(22)},
 	} {
 		if t.there {
 			set |= t.of

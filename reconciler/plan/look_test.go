@@ -102,9 +102,11 @@ func (w *world) desired() state.Desired {
 	d.Spec.Image.Repository = "etcd-" + templates[w.ask.variant]
 	d.Spec.Repair.Mode = []schema.RepairMode{schema.RepairAutomatic, schema.RepairOneByOne, schema.RepairNever}[w.ask.repair]
 	d.Spec.Storage.Size = sizes[w.ask.large]
-	if w.ask.fast {
-		class := classes[true]
-		d.Spec.Storage.StorageClassName, d.Spec.Storage.ClassChange = &class, schema.ClassChangeReplace
+	if w.ask.class != classOpen {
+		d.Spec.Storage.StorageClassName = new(classes[w.ask.class.fast()])
+	}
+	if w.ask.class.replaces() {
+		d.Spec.Storage.ClassChange = schema.ClassChangeReplace
 	}
 	if w.ask.wipe {
 		d.Spec.Deletion.Volumes = schema.VolumesDelete
@@ -194,7 +196,7 @@ func (e *engine) observed(live *world, s sight) state.Observed {
 			e.volumes = append(e.volumes, v)
 		}
 	}
-	o.Volumes = e.volumes
+	o.Volumes, o.Trial = e.volumes, s.caches.lookAtTrial()
 	if s.caches.secrets && s.caches.ask.state == askDeleted {
 		o.Leftovers = leftovers
 	}
@@ -229,9 +231,26 @@ func unseen(r *state.Round) {
 
 // lookAtSize is what a claim says of its size and class.
 func (w *world) lookAtSize(c *fakeClaim, v *state.Volume) {
-	v.Size, v.Capacity, v.Class = bytesOf(c.large), bytesOf(c.grown), classes[c.fast]
+	v.Size, v.Capacity, v.Class, v.Bound, v.Pending = bytesOf(c.large), bytesOf(c.grown), classes[c.fast], !c.pending, c.pending
+	if c.pending {
+		v.Capacity = 0
+	}
 	if w.rigid && !c.fast {
 		v.NotExpandable = "its StorageClass does not allow it"
+	}
+}
+
+// lookAtTrial is what quorate sees of the trial of the class that it asks for.
+func (w *world) lookAtTrial() state.Trial {
+	switch t := w.trial; {
+	case !t.there || t.fast != w.ask.class.fast():
+		return state.Trial{}
+	case t.done:
+		return state.Trial{State: state.TrialDone}
+	case w.clock-t.since > 900:
+		return state.Trial{State: state.TrialFailed, Why: "no pod had it within 15m0s", Job: "orders-trial"}
+	default:
+		return state.Trial{State: state.TrialRunning, Since: noonPlus(t.since)}
 	}
 }
 
@@ -325,8 +344,8 @@ func (w *world) lookAtSet(o *state.Observed) {
 		CurrentTemplate: templates[s.current], CurrentVersion: variants[s.current].version,
 		ClaimSize: bytesOf(s.large),
 	}
-	if s.fast {
-		o.Set.ClaimClass = classes[true]
+	if o.Set.Created = noonPlus(s.made); !s.open {
+		o.Set.ClaimClass = classes[s.fast]
 	}
 	for i := range s.replicas {
 		if w.barred(i) {
@@ -336,7 +355,7 @@ func (w *world) lookAtSet(o *state.Observed) {
 			o.Set.Refusal.Pods = append(o.Set.Refusal.Pods, podNames[i])
 		}
 	}
-	if w.frozen() {
+	if w.ask.frozen {
 		o.Set.Immutable = changesOf("spec.tls.secrets")
 	}
 	if s.byHand {

@@ -30,7 +30,7 @@ const (
 //	record   etcd lists the member   then
 //	leaving  yes                     leadership away, remove
 //	leaving  no                      record that it has left
-//	joining  no, no ID yet           add as a learner
+//	joining  no, no ID yet           add as a learner; too late: give up for a while
 //	joining  as a learner            pod, catch up, promote; too late: remove it
 //	joining  as a voter              record that it is a member
 //	joining  no, although it was     give up
@@ -139,6 +139,8 @@ func join(s *situation.Situation, j state.Joining) verdict.Verdict {
 		return verdict.Do(action.EndJoin{Member: j.Member, ID: j.ID}, "etcd counts it as a voter")
 	case !s.WantsMember(j.Member):
 		return verdict.Do(action.NewDropLearner(s, j, false), fmt.Sprintf("Git wants %s, so %s is not to join any more", state.Plural(int(s.Desired.Spec.Replicas), "member"), j.Member))
+	case j.ID == "" && s.Now.Sub(j.Since) >= s.JoinTime():
+		return verdict.Do(action.NewDropLearner(s, j, true), fmt.Sprintf("etcd has not added it within %s", s.JoinTime()))
 	case j.ID == "" && s.OtherLearner(j.Member) != "":
 		return verdict.Unhealthy(fmt.Sprintf("%s is about to join, but %s is a learner, and one change at a time is enough", j.Member, s.OtherLearner(j.Member)),
 			"where that learner is not wanted, remove it with `etcdctl member remove`").At(s.OtherLearner(j.Member))
@@ -151,6 +153,8 @@ func join(s *situation.Situation, j state.Joining) verdict.Verdict {
 		return verdict.ConfirmIn(state.Between, "that the member list no longer has "+j.Member+" counts when it was seen twice").At(j.Member)
 	case m == nil:
 		return verdict.Do(action.NewDropLearner(s, j, true), "the member list no longer has it: it was removed manually")
+	case volumes.Unmade(s, s.Observed.Volume(j.Member)):
+		return verdict.Do(action.NewDropLearner(s, j, false), "no volume was ever made for it, and Git now asks for another one")
 	}
 	return catchUp(s, j, *m)
 }
@@ -214,7 +218,7 @@ func resize(s *situation.Situation) verdict.Verdict {
 
 // resizeTo sets the number of pods to the highest ordinal of a member. The partition
 // of an open roll stays where it is, so that what comes back is what the
-// roll has made of it; else it is above every pod.
+// roll has made of it, and how far it came is not forgotten; else it is above every pod.
 func resizeTo(s *situation.Situation) verdict.Verdict {
 	from, to := s.Observed.Set.Replicas, s.PodCount()
 	if from == to {
@@ -224,7 +228,7 @@ func resizeTo(s *situation.Situation) verdict.Verdict {
 		return v
 	}
 	partition := min(s.Observed.Set.Partition, to)
-	if s.Observed.Set.Partition >= from && (!s.RollOpen() || s.JoinsAsBefore()) {
+	if fromNothing := from == 0 && s.Observed.Midway(); s.Observed.Set.Partition >= from && !fromNothing && (!s.RollOpen() || s.JoinsAsBefore()) {
 		partition = to
 	}
 	detail, reason := "", fmt.Sprintf("its pods are those of %s", state.Plural(len(s.Observed.Record.Members), "member"))

@@ -317,6 +317,22 @@ func TestAFailedLearnerIsFollowedAfterARecovery(t *testing.T) {
 	}
 }
 
+// Somebody scales all members to 0 and back in the midst of a roll: with no pods the controller calls it complete, and its
+// partition alone tells that the lowest members were never let go.
+func TestHowFarARollCameIsNotForgottenWithoutPods(t *testing.T) {
+	for partition, want := range map[int32]int32{1: 1, 2: 2, 3: 3, 0: 3} {
+		s := healthy(3)
+		commit(newVersion)(s)
+		begun(s)
+		set := s.Observed.Set
+		set.Replicas, set.Partition, set.CurrentTemplate, set.CurrentVersion = 0, partition, set.Template, set.Version
+		s.Observed.Pods, s.Observed.Rounds = nil, nil
+		if a, ok := resize(s).Step.Action.(action.ResizeSet); !ok || a.To != 3 || a.Partition != want {
+			t.Errorf("with the partition at %d: %+v, want it at %d", partition, a, want)
+		}
+	}
+}
+
 func TestResize(t *testing.T) {
 	scaled := func(n int32, by string) mutation {
 		return func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Set.ScaledBy = n, by }

@@ -26,6 +26,8 @@ const (
 	downgradeEnds
 	stateIsSaved
 	volumeGrows
+	volumeIsMade
+	trialIsOver
 	// What follows are faults.
 	faults
 	etcdCrashes
@@ -69,6 +71,7 @@ var moveTexts = map[moveKind]string{
 	volumeIsLost: "pod and volume are deleted", volumeIsSpoilt: "the volume gets corrupt", volumeIsSwapped: "the claim is bound to somebody else's volume", nodeIsLost: "the node and the volume on it are lost",
 	volumeIsOlder: "the volume is put back to an older snapshot", volumeIsNewer: "the newer volume is put back",
 	nodeComesBack: "the node comes back", nodeIsUnheard: "the node does not report any more", setIsScaled: "somebody scales the StatefulSet to", volumeGrows: "the volume grows",
+	volumeIsMade: "a volume is made for the claim", trialIsOver: "the trial volume has been made",
 	nodeIsShut: "somebody cordons the node that has the volume", nodeIsOpened: "somebody uncordons the node",
 	setIsDeleted:     "somebody deletes the StatefulSet, and its pods stay",
 	serviceIsDeleted: "somebody deletes a service", serviceIsEdited: "somebody edits a service",
@@ -94,6 +97,9 @@ func (w *world) moves(all []move) []move {
 	}
 	for i := range int8(most) {
 		all = w.podMoves(all, i)
+	}
+	if t := w.trial; t.there && !t.done && w.clock-t.since <= 900 && w.makes(t.fast) {
+		all = append(all, move{kind: trialIsOver})
 	}
 	if w.downgrading > 0 {
 		all = w.downgradeMoves(all)
@@ -178,6 +184,9 @@ func (w *world) podMoves(all []move, i int8) []move {
 	p := &w.pods[i]
 	if c.terminating && (p.state == podAbsent || p.state == podStarting) {
 		all = append(all, move{claimIsGone, i})
+	}
+	if c.there && c.pending && w.makes(c.fast) {
+		all = append(all, move{volumeIsMade, i})
 	}
 	if c.there && c.large && !c.grown {
 		all = append(all, move{volumeGrows, i})
@@ -297,6 +306,8 @@ func (w *world) apply(m move) string {
 		return w.vote()
 	case rollIsClosed:
 		w.set.current = w.set.template
+	case trialIsOver:
+		w.trial.done = true
 	case etcdIsUp, etcdComesBack:
 		return w.startEtcd(i)
 	case etcdDies:

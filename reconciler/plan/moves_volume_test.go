@@ -51,7 +51,7 @@ func (w *world) applyToVolume(m move) string {
 		w.rebornPod(m.i)
 	case volumeIsSwapped:
 		w.makeClaim(m.i)
-		c.data = strangers
+		c.data, c.pending = strangers, false
 		w.rebornPod(m.i)
 	case volumeIsOlder:
 		c.older = true
@@ -69,6 +69,8 @@ func (w *world) applyToVolume(m move) string {
 		c.shut = m.kind == nodeIsShut
 	case volumeGrows:
 		c.grown = true
+	case volumeIsMade:
+		c.pending = false
 	default:
 	}
 	return w.vote()
@@ -89,5 +91,5 @@ func (w *world) rebornPod(i int8) {
 
 func (w *world) makeClaim(i int8) {
 	w.uids++
-	w.claims[i] = fakeClaim{there: true, uid: w.uids, since: w.clock, created: w.clock, large: w.set.large, grown: w.set.large, fast: w.set.fast}
+	w.claims[i] = fakeClaim{there: true, uid: w.uids, since: w.clock, created: w.clock, large: w.set.large, grown: w.set.large, fast: w.set.fast, pending: !w.makes(w.set.fast)}
 }

@@ -144,6 +144,7 @@ func rulesTakenOut() []mutant {
 		{"alarms", "liveness"},
 		{"downgrade", "I14"},
 		{"claims", "I6"},
+		{"storage", "I22"},
 	} {
 		m := mutant{name: "without the rule " + c[0], breaks: c[1], table: lacking(c[0])}
 		switch c[0] {
@@ -151,6 +152,8 @@ func rulesTakenOut() []mutant {
 			m.from = mixed
 		case "claims":
 			m.from = going
+		case "storage":
+			m.from = storageStart
 		case "settled":
 			m.from = halfRolled
 		}

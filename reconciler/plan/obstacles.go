@@ -33,6 +33,9 @@ func obstacles() []obstacle {
 
 // explain refuses changes, each with its reason and its way.
 func explain(changes []state.Change) verdict.Verdict {
+	if len(changes) == 0 {
+		return verdict.Pass()
+	}
 	var whys, ways []string
 	for _, change := range changes {
 		why, way := change.Text+" cannot be changed on a live cluster", "revert that part of the file"

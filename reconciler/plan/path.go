@@ -49,6 +49,24 @@ func path(s *situation.Situation) verdict.Verdict {
 	return pinned(s)
 }
 
+// quota refuses a smaller quota than a database comes near: etcd raises NOSPACE for the whole cluster as soon as the first
+// member that has it applies a write.
+func quota(s *situation.Situation) verdict.Verdict {
+	r, wanted := s.Observed.Round(), s.WantedQuota()
+	if !s.Rolling() || r == nil {
+		return verdict.Pass()
+	}
+	for _, m := range r.Members {
+		if has := s.QuotaOf(m); wanted < has && situation.ComesNear(m, wanted) {
+			return verdict.Refuse(
+				fmt.Sprintf("the database of %s comes near the quota that Git asks for, %s instead of %s: with it the whole cluster would soon take no more writes (NOSPACE)", m.Name, state.SizeText(wanted), state.SizeText(has)),
+				"set spec.etcd.quotaBackendBytes back, or delete keys first and let the members be compacted and defragmented").
+				At(m.Name).Measured("it has %s", state.SizeText(m.DBSize))
+		}
+	}
+	return verdict.Pass()
+}
+
 // pinned refuses to go through a release whose image is not pinned, where Git
 // pins that of the last one.
 func pinned(s *situation.Situation) verdict.Verdict {

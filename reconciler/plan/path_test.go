@@ -3,6 +3,8 @@ package plan
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -117,4 +119,23 @@ func TestLineOfAVersion(t *testing.T) {
 			t.Errorf("line(%q) = %q, want %q", text, got, want)
 		}
 	}
+}
+
+// A smaller quota than a database comes near would let the first member that has it raise NOSPACE for all.
+func TestASmallerQuotaIsRefusedWhereADatabaseComesNear(t *testing.T) {
+	has := func(bytes int64) mutation {
+		return of(1, func(m *state.Member) { m.DBSize, m.Quota = bytes, 8<<30 })
+	}
+	to := func(quota string) mutation {
+		return with(commit(oldVersion), func(s *situation.Situation) { s.Desired.Spec.Etcd.QuotaBackendBytes = new(resource.MustParse(quota)) })
+	}
+	checkRule(t, quota, []ruleCase{
+		{name: "at rest", change: has(3 << 30)},
+		{name: "room enough", change: with(to("4Gi"), has(3<<30))},
+		{name: "too little", change: with(to("4Gi"), has(7<<29)), want: "Refused: the database of orders-1 comes near the quota that Git asks for, 4Gi instead of 8Gi: with it the whole cluster would soon take no more writes (NOSPACE) (it has 3.5Gi); set spec.etcd.quotaBackendBytes back, or delete keys first"},
+		{name: "too little, by leaving the field out", change: with(commit(oldVersion), has(7<<29)), want: "2Gi instead of 8Gi"},
+		{name: "a larger quota never is", change: with(to("16Gi"), has(7<<30))},
+		{name: "the same", change: with(to("8Gi"), has(7<<30))},
+		{name: "nobody was asked", change: with(to("1Gi"), func(s *situation.Situation) { s.Observed.Rounds = nil })},
+	})
 }

@@ -226,10 +226,18 @@ func (p *printer) objects() {
 	if len(p.o.Volumes) == 0 {
 		return
 	}
+	if t := p.o.Trial; t != (state.Trial{}) {
+		p.section("trial")
+		p.setting("state", string(t.State))
+		p.setting("problem", t.Problem)
+		p.setting("why", t.Why)
+		p.setting("job", t.Job)
+		p.setting("since", p.age(t.Since))
+	}
 	p.section("volumes")
-	p.row("claim", "size", "capacity", "class", "holds", "terminating", "created", "rigid")
+	p.row("claim", "size", "capacity", "class", "bound", "holds", "terminating", "created", "rigid")
 	for _, v := range p.o.Volumes {
-		p.row(v.Claim, fmt.Sprint(v.Size>>30), fmt.Sprint(v.Capacity>>30), v.Class, cmp.Or(v.Holds, "none"), yes(v.Terminating), iff(!v.Created.IsZero(), p.age(v.Created)), v.NotExpandable)
+		p.row(v.Claim, fmt.Sprint(v.Size>>30), fmt.Sprint(v.Capacity>>30), v.Class, yes(v.Bound), cmp.Or(v.Holds, "none"), yes(v.Terminating), iff(!v.Created.IsZero(), p.age(v.Created)), v.NotExpandable)
 	}
 }
 
@@ -272,6 +280,7 @@ func (p *printer) set() {
 	}
 	p.setting("immutable", strings.Join(textsOf(s.Immutable), ", "))
 	p.setting("claims", fmt.Sprintf("%d %s", s.ClaimSize, s.ClaimClass))
+	p.setting("created", iff(!s.Created.IsZero(), p.age(s.Created)))
 }
 
 func (p *printer) pods() {

@@ -79,6 +79,15 @@ func runsFor(ordinal int32, d time.Duration) mutation {
 
 func TestRemedy(t *testing.T) {
 	all := killed(0, 1, 2)
+	// scaledAway is an upgrade that stopped at its first member, whose image cannot be had; somebody scaled all members to 0 and back, so
+	// that all have it now, and the commit was reverted.
+	scaledAway := with(all, commit(newVersion), given(0, 1, 2), at(2), func(s *situation.Situation) {
+		for i := range s.Observed.Pods {
+			s.Observed.Pods[i].Ran, s.Observed.Pods[i].Unpulled = false, true
+		}
+		s.Observed.Set.CurrentTemplate, s.Observed.Set.CurrentVersion = s.Observed.Set.Template, s.Observed.Set.Version
+		s.Desired.Template, s.Desired.Spec.Version = "a", oldVersion
+	})
 	checkRule(t, recovery.Remedy, []ruleCase{
 		{name: "17: a quiet cluster passes"},
 		{name: "an unformed cluster is the bootstrap's", change: with(all, unrecorded)},
@@ -157,6 +166,13 @@ func TestRemedy(t *testing.T) {
 			s.Desired.Spec.Version, s.Observed.Set.CurrentTemplate, s.Observed.Set.CurrentVersion = oldVersion, "", ""
 		}), want: "start the roll on 3.5.35"},
 		{name: "I14: a patch goes back to what was before it", change: with(all, commit("3.5.36"), given(0, 1, 2), at(0), reverts), want: "start the roll 3.5.36 → 3.5.35"},
+		{name: "scaled to 0 in a stopped roll: what never ran is reverted", change: scaledAway, want: "start the roll 3.6.16 → 3.5.35: there is no quorum"},
+		{name: "one after the other", change: with(scaledAway, func(s *situation.Situation) {
+			set := s.Observed.Set
+			set.Template, set.Version = s.Desired.Template, s.Desired.Spec.Version
+		}), want: "restart orders-2"},
+		{name: "I14: not what has run", change: with(scaledAway, podOfMember(2, func(p *state.Pod) { p.Ran = true })), want: "it may have run etcd 3.6.16"},
+		{name: "I14: nor where the lowest member may have", change: with(scaledAway, at(3)), want: "it may have run etcd 3.6.16"},
 		{name: "I14: and to no other", change: with(all, commit("3.5.36"), given(0, 1, 2), at(0), tuned, func(s *situation.Situation) { s.Desired.Spec.Version = "3.5.34" }), want: "it may have run etcd 3.5.36"},
 		{name: "I5: a claim without its volume", change: with(all, tuned, claimOf(0, func(v *state.Volume) { v.Bound = false }), claimOf(1, func(v *state.Volume) { v.Bound = false }))},
 		{name: "I6: or one that is being deleted", change: with(all, tuned, claimOf(0, func(v *state.Volume) { v.Terminating = true }), claimOf(1, func(v *state.Volume) { v.Terminating = true }))},

@@ -206,7 +206,7 @@ func nextMisplaced(s *situation.Situation) string {
 	if len(members) == 0 || r == nil || !s.Replaceable() || s.Rolling() || !s.HealthProblem(r).None() || !s.PodProblem().None() || !hashProblem(s).None() {
 		return ""
 	}
-	if !objects.Fight(s).Silent() || !fleet(s).Silent() || !s.WindowOpen() || !volumes.Stay(s, members[0]).Silent() {
+	if !objects.Fight(s).Silent() || !fleet(s).Silent() || !s.WindowOpen() || !volumes.Stay(s, members[0]).Silent() || !volumes.Try(s).Silent() {
 		return ""
 	}
 	return members[0]
@@ -254,6 +254,9 @@ func replaceMember(s *situation.Situation, member string) verdict.Verdict {
 		if v := createAsWanted(s, member); !v.Silent() {
 			return v
 		}
+	}
+	if v := volumes.Reshape(s, member); !v.Silent() {
+		return v
 	}
 	return rejoin(s, member, "it takes the place of the member that was removed", true)
 }

@@ -13,16 +13,11 @@ import (
 // unstored reports whether a cluster that never formed has asked for volumes, and has got
 // none: nothing can be on them, and no member has ever run.
 func unstored(s *situation.Situation) bool {
-	if s.Formed() || s.Observed.Record == nil || s.Observed.Record.Recovering != nil || len(s.Observed.Volumes) == 0 {
+	if s.Formed() || s.Observed.Record == nil || len(s.Observed.Volumes) == 0 {
 		return false
 	}
 	bound := slices.ContainsFunc(s.Observed.Volumes, func(v state.Volume) bool { return v.Bound || v.Member == "" })
 	return !bound && !slices.ContainsFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Ran })
-}
-
-// ofStorage reports whether changes are of nothing but what volumes are asked for.
-func ofStorage(changes []state.Change) bool {
-	return !slices.ContainsFunc(changes, func(c state.Change) bool { return c.Field != state.FieldClass && c.Field != state.FieldSize })
 }
 
 // restorage asks for other volumes where those that a new cluster has asked for never came,
@@ -57,9 +52,8 @@ func restorage(s *situation.Situation) verdict.Verdict {
 	return verdict.Pass()
 }
 
-// asWanted reports whether volumes of a size and a class are those that Git asks for. Where it
-// names no class, it is Kubernetes' to choose.
+// asWanted reports whether volumes of a size and a class are those that Git asks for. There is nothing on a claim that a
+// default class was filled in for, and it is made again.
 func asWanted(s *situation.Situation, size int64, class string) bool {
-	wanted := state.StorageClass(s.Desired.Spec.Storage)
-	return size == s.WantedSize() && (wanted == "" || class == wanted)
+	return size == s.WantedSize() && class == s.WantedClass()
 }

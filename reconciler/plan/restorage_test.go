@@ -20,16 +20,14 @@ func TestRestorage(t *testing.T) {
 	// unbound is a new cluster whose claims, of class "fast", have no volumes.
 	unbound := with(unformed, stored, newPods(time.Minute, "not scheduled: unbound claims"), unboundVolumes)
 	noSet := func(s *situation.Situation) { s.Observed.Set, s.Observed.Pods = nil, nil }
-	other := with(unbound, wantsClass(""), func(s *situation.Situation) {
-		s.Observed.Set.Immutable = []state.Change{{Field: state.FieldClass, Text: state.FieldClass}}
-	})
+	other := with(unbound, wantsClass(""))
 	const anew = "delete StatefulSet orders: the cluster has never formed, no volume was ever made for it"
 	checkRule(t, bootstrap, []ruleCase{
 		{name: "354: as Git says, it forms", change: unbound, want: "Waiting: the cluster is forming"},
 		{name: "354: another class", change: other, want: anew},
 		{name: "354: another class, by replacement", change: with(unbound, wantsClass(schema.ClassChangeReplace)), want: anew},
 		{name: "354: another size", change: with(unbound, wants("4Gi")), want: anew},
-		{name: "354: which nobody names", change: with(unbound, func(s *situation.Situation) { s.Desired.Spec.Storage.StorageClassName = nil }), want: "Waiting: the cluster is forming"},
+		{name: "354: which nobody names", change: with(unbound, func(s *situation.Situation) { s.Desired.Spec.Storage.StorageClassName = nil }), want: anew},
 		{name: "354: not where a volume exists", change: with(other, ofVolume(1, func(v *state.Volume) { v.Bound = true })), want: "Waiting: the cluster is forming"},
 		{name: "354: nor where a claim is nobody's", change: with(other, ofVolume(1, func(v *state.Volume) { v.Member = "" })), want: "Waiting: the cluster is forming"},
 		{name: "354: nor where a member has run", change: with(other, func(s *situation.Situation) { podAt(s, 0).Ran = true }), want: "Waiting: the cluster is forming"},
@@ -40,22 +38,13 @@ func TestRestorage(t *testing.T) {
 		{name: "354: then it begins anew", change: with(other, noSet, func(s *situation.Situation) { s.Observed.Volumes = nil }), want: "create 3 members"},
 		{name: "354: also on claims that Git asks for", change: with(unbound, noSet), want: "create 3 members"},
 	})
-	checkRule(t, immutable, []ruleCase{
-		{name: "354: what nothing is on may change", change: other},
-		{name: "354: not what something may be on", change: with(other, ofVolume(1, func(v *state.Volume) { v.Bound = true })), want: "Refused: spec.storage.storageClassName cannot be changed"},
-		{name: "354: nor what belongs to a cluster that has formed", change: with(stored, wantsClass(""), unboundVolumes, func(s *situation.Situation) {
-			s.Observed.Set.Immutable = []state.Change{{Field: state.FieldClass, Text: state.FieldClass}}
-			for i := range s.Observed.Pods {
-				s.Observed.Pods[i].Ran = false
-			}
-		}), want: "Refused: spec.storage.storageClassName cannot be changed"},
-		{name: "354: nor that of a cluster without a record", change: with(other, func(s *situation.Situation) { s.Observed.Record = nil }), want: "Refused: spec.storage.storageClassName cannot be changed"},
-		{name: "354: nor anything else beside it", change: with(other, func(s *situation.Situation) {
-			s.Observed.Set.Immutable = append(s.Observed.Set.Immutable, state.Change{Field: state.FieldTLSSecrets, Text: state.FieldTLSSecrets})
-		}), want: "Refused: "},
-		{name: "354: a restore that is under way keeps its claim", change: with(other, on(func(r *state.Record) { r.Recovering = &state.Recovering{} })), want: "Refused: "},
-		{name: "354: size alone", change: with(unbound, wants("4Gi"), func(s *situation.Situation) {
-			s.Observed.Set.Immutable = []state.Change{{Field: state.FieldSize, Text: state.FieldSize}}
-		})},
+	restoring := on(func(r *state.Record) { r.Recovering = &state.Recovering{Member: "orders-0"} })
+	checkRule(t, bootstrap, []ruleCase{
+		{name: "a restore whose volume never came", change: with(other, restoring), want: anew},
+		{name: "then its claim", change: with(other, restoring, noSet), want: "delete the volume claim data-orders-0"},
+		{name: "then it is made again, while the Job waits for it", change: with(other, restoring, noSet, func(s *situation.Situation) {
+			s.Observed.Volumes, s.Observed.Restore.State = nil, state.RestoreRunning
+			s.Observed.Set = &state.Set{Template: "a", ClaimSize: 8 << 30, ClaimClass: "slow", Settled: true}
+		}), want: "create the volume claim of orders-0"},
 	})
 }

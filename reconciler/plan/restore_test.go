@@ -131,7 +131,7 @@ func TestRestoredClusterBegins(t *testing.T) {
 		{"206: which is no matter where there is room", "Waiting: the volume of orders-0 is being restored", with(bound(4<<30), job(state.Restore{State: state.RestoreRunning}), func(s *situation.Situation) { s.Observed.Volumes[0].NotExpandable = "its class cannot" })},
 		{"206: before it begins, too", "grow the volume of orders-0 4Gi → 8Gi", bound(4 << 30)},
 		{"I5: the volume goes after it", "Unhealthy: the volume claim of orders-0 is gone, which the backup was put on; delete Job j", job(state.Restore{State: state.RestoreDone, Job: "j"})},
-		{"I5: the volume goes while it is filled", "Unhealthy: the volume claim of orders-0 is gone", job(state.Restore{State: state.RestoreRunning, Job: "j"})},
+		{"I5: the volume goes while it is filled", "Unhealthy: the volume claim of orders-0 is gone", job(state.Restore{State: state.RestoreRunning, Began: true, Job: "j"})},
 		{"I4: the identity is written down before anybody starts", "record that the restored cluster is c2", with(volume, job(state.Restore{State: state.RestoreDone}))},
 		{"the first member starts", "resize the StatefulSet 0 → 1: the restored cluster begins with orders-0", with(seeded, func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Pods = 0, nil })},
 		{"it takes its time", "Waiting: orders-0, the first member of the restored cluster, starts: its pod is not ready yet", with(seeded, func(s *situation.Situation) { podAt(s, 0).Ready, podAt(s, 0).Created = false, noon })},

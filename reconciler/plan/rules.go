@@ -52,7 +52,9 @@ type rule struct {
 //	clients       applications get certificates, new ones in time                              I22
 //	copies        and find them in other namespaces, before members refuse the ones from before    I22
 //	missing       a pod that Kubernetes refuses, or nobody creates, is told                    I2 I25
+//	storage       volumes that exist become nothing that they cannot                           I6 I22
 //	path          every hop of every member is one that etcd supports                          I14
+//	quota         no member gets a smaller quota than its database comes near                  I23
 //	mend          a member broken by an abandoned roll comes back before a downgrade           I15
 //	member        a restarted member comes back, or the roll stops                             I2 I15
 //	health        the gate: every member, by ID, as it reports itself                          I1 I2 I15 I17
@@ -116,7 +118,9 @@ func table() []rule {
 		{"clients", certificates.Clients},
 		{"copies", certificates.Copies},
 		{"missing", missing},
+		{"storage", storage},
 		{"path", path},
+		{"quota", quota},
 		{"mend", mend},
 		{"member", member},
 		{"health", health},

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 
-	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
@@ -32,11 +31,7 @@ func fromNothing(s *situation.Situation) verdict.Verdict {
 		return verdict.Pass()
 	}
 	starts := startsAfter(s, was.Version)
-	// A partition in the midst of the members has not let the lowest go: while one of them
-	// runs the release of before, all can. Above them all it stands after a roll, too, be
-	// another one to join or not.
-	names := s.ByOrdinal()
-	midway := set.Partition > 0 && set.Partition <= naming.Ordinal(names[len(names)-1])
+	midway := s.Observed.Midway()
 	back := s.Desired.Spec.Version == was.Version && (midway || state.Minor(set.Version) == state.Minor(was.Version))
 	switch {
 	case !s.Started() && s.Desired.Template != "" && (back || starts && s.Desired.Spec.Version == set.Version):

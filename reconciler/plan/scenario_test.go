@@ -140,9 +140,9 @@ func vocabulary() map[string]string {
 		"certificates": "missing problem due ending ends client authorities listens trusts wants changed refused issuer other-problem other-missing copies copy-refused",
 		"fleet":        "limit state name wave since broken check for why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds keeps size capacity class terminating bound growing rigid trouble created going finalizers",
-		"set":     "template current replicas partition settled immutable claims terminating going finalizers scaled-by status changed refused refused-pods refused-last",
+		"set":     "template current replicas partition settled immutable claims created terminating going finalizers scaled-by status changed refused refused-pods refused-last",
 		"pods":    "name template version ready since runs created damaged terminating going lost-node finalizers ran crashed unpulled damage node-gone node-silent unclaimed shut drained barred unreported down trouble",
-		"restore": "state detail job",
+		"restore": "state detail job", "trial": "state problem why job since",
 		"members": look, "before": look, "plan": "",
 	}
 }
@@ -295,6 +295,9 @@ func (a archive) observe(t *testing.T, d state.Desired, o *state.Observed) {
 	if s, _ := a.read(t, "restore"); s["state"] != "" {
 		o.Restore = state.Restore{State: state.RestoreState(s["state"]), Detail: s["detail"], Job: s["job"], Since: noon}
 	}
+	if s, _ := a.read(t, "trial"); len(s) > 0 {
+		o.Trial = state.Trial{State: state.TrialState(s["state"]), Problem: s["problem"], Why: s["why"], Job: s["job"], Since: ago(t, s["since"])}
+	}
 	a.observeObjects(t, o)
 	a.observeSet(t, d, o)
 	a.observeFleet(t, o)
@@ -432,6 +435,9 @@ func (a archive) observeSet(t *testing.T, d state.Desired, o *state.Observed) {
 	if s["status"] != "" {
 		o.Set.StatusAt = ago(t, s["status"])
 	}
+	if s["created"] != "" {
+		o.Set.Created = ago(t, s["created"])
+	}
 	if s["changed"] != "" {
 		o.Set.ChangedAt = ago(t, s["changed"])
 	}
@@ -468,6 +474,7 @@ func volumeOf(t *testing.T, r row) state.Volume {
 	}
 	v.Keeps = r["keeps"]
 	v.Bound, v.Terminating = r["bound"] != "no", r["terminating"] == "yes"
+	v.Pending = !v.Bound && v.Trouble == ""
 	v.GoingSince, v.Finalizers = told(t, r["going"]), r["finalizers"]
 	return v
 }

@@ -125,7 +125,7 @@ func (w *world) unsatisfied() string {
 		if !w.ready(i) || w.pods[i].template != want.variant || w.claims[i].behind {
 			return fmt.Sprintf("liveness: at rest although member %d is not as Git says", i)
 		}
-		if c := &w.claims[i]; want.large && !c.grown || want.fast && !c.fast {
+		if c := &w.claims[i]; want.large && !c.grown || want.class.differs(c.fast) {
 			return fmt.Sprintf("liveness: at rest although the volume of member %d is not as Git says", i)
 		}
 	}
@@ -135,7 +135,7 @@ func (w *world) unsatisfied() string {
 		}
 	}
 	switch {
-	case want.large && !w.set.large, want.fast && !w.set.fast:
+	case want.large != w.set.large, want.class != classOpen && (w.set.open || want.class.differs(w.set.fast)):
 		return "liveness: at rest although new members would get other volumes than Git says"
 	case w.version != variants[want.variant].minor:
 		return "liveness: at rest although the cluster version is another"
@@ -190,6 +190,10 @@ func (w *world) sound() bool {
 	switch {
 	case w.foreign, w.record.owner.who == 2, w.record.lost, w.olderRecord(), w.strayDowngrade(), w.alarm && !w.shrinkable(), w.corrupt, w.tampered, !w.sensible():
 		return false
+	case memberCount(w) < w.ask.replicas && !w.makes(w.set.fast):
+		return false // nobody makes the volumes of members to come
+	case w.outquoted():
+		return false // a smaller quota would be reached at once
 	case w.surges() && !starts(w.ask.variant):
 		return false // the second member is tried again and again, and the first one serves
 	case !w.set.there && w.record.vague && w.record.settings == 0:
@@ -200,6 +204,8 @@ func (w *world) sound() bool {
 		return false // its quorum was lost before its IDs were recorded
 	case w.record.replacing > 0 && variants[w.set.current].minor < w.version && w.set.current != w.set.template:
 		return false // its pod would be of an older release than the cluster's: a commit was too early
+	case w.record.formed && memberCount(w) < w.ask.replicas && w.misshapen() && w.ask.variant != w.set.template:
+		return false // its claim would be of the wrong class, and the StatefulSet is recreated between two rolls only
 	case w.record.formed && !w.set.there && w.outgrown():
 		return false // members came further than what Git asks for, and what knew of it is gone
 	case w.losses() > 0 && !w.repairable():
@@ -212,6 +218,9 @@ func (w *world) sound() bool {
 		return false
 	}
 	for i := range w.pods {
+		if w.claims[i].there && w.claims[i].pending && !w.makes(w.claims[i].fast) && !w.replaceable(int8(i)) {
+			return false // nobody makes its volume
+		}
 		if w.claims[i].there && !w.own(int8(i)) && w.unclear(int8(i)) {
 			return false // only a person knows what is on it
 		}
@@ -241,6 +250,16 @@ func (w *world) sound() bool {
 		}
 	}
 	return w.pathOpen()
+}
+
+// outquoted reports whether a database is larger than the quota that the file asks for instead of the member's.
+func (w *world) outquoted() bool {
+	for i := range w.claims {
+		if w.claims[i].full && w.runs(int8(i)) && variants[w.pods[i].template].roomy && !variants[w.ask.variant].roomy {
+			return true
+		}
+	}
+	return false
 }
 
 // goes reports whether the data of a member goes with its pod.
@@ -300,7 +319,7 @@ func (w *world) shrinkable() bool {
 // sensible reports whether the file asks for something that can be had.
 func (w *world) sensible() bool {
 	v := &variants[w.ask.variant]
-	return !w.ask.broken && !w.frozen() && !v.unpulled && !v.dies && !v.refused && w.storable()
+	return !w.ask.broken && !w.ask.frozen && !v.unpulled && !v.dies && !v.refused && w.storable()
 }
 
 // pathOpen reports whether every member can go to the wanted version.

@@ -84,6 +84,7 @@ func startOf(d dice) world {
 	if w.leader >= 0 {
 		w.leader = int8(d.roll(int(n)))
 	}
+	w.barren[1] = d.one(3)
 	return w
 }
 

@@ -43,7 +43,7 @@ func surgeStart(d dice) world {
 	case 2:
 		w.ask.variant = []int8{v35Old, v36, v36Tuned, v36Dies, v36None}[d.roll(5)]
 	case 3:
-		w.ask.fast, w.set.fast = true, true
+		w.ask.class, w.set.fast, w.set.open = classFast, true, false
 	}
 	return w
 }

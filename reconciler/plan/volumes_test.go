@@ -34,10 +34,11 @@ func wants(size string) mutation {
 	}
 }
 
-// wantsClass is a commit that asks for another class, slow.
+// wantsClass is a commit that asks for another class, slow, which has been tried.
 func wantsClass(change schema.ClassChange) mutation {
 	return func(s *situation.Situation) {
 		class := "slow"
+		s.Observed.Trial.State = state.TrialDone
 		s.Desired.Spec.Storage.StorageClassName, s.Desired.Spec.Storage.ClassChange, s.Desired.SpecHash = &class, change, "b"
 	}
 }
@@ -87,7 +88,7 @@ func TestVolumes(t *testing.T) {
 		{name: "a class that does not allow it", change: with(larger, ofVolume(0, func(v *state.Volume) {
 			v.NotExpandable = "its StorageClass fast does not allow it (allowVolumeExpansion)"
 		})), want: "Refused: the volume of orders-0 has 8Gi and cannot grow to 16Gi: its StorageClass fast does not allow it (allowVolumeExpansion); set spec.storage.size back, or let the StorageClass"},
-		{name: "5: unless its member makes way for one of another class", change: with(larger, wantsClass(schema.ClassChangeReplace), grown(16, 1, 2), ofVolume(0, func(v *state.Volume) { v.NotExpandable = "no" })), want: "release the pods from the StatefulSet: new members would get 8Gi instead of 16Gi"},
+		{name: "5: unless its member makes way for one of another class", change: with(larger, wantsClass(schema.ClassChangeReplace), grown(16, 1, 2), ofVolume(0, func(v *state.Volume) { v.NotExpandable = "no" })), want: "release the pods from the StatefulSet: new members would get volumes of class fast instead of class slow"},
 		{name: "5: which the only member cannot", size: 1, change: with(larger, wantsClass(schema.ClassChangeReplace), ofVolume(0, func(v *state.Volume) { v.NotExpandable = "no" })), want: "Refused: the volume of orders-0 has 8Gi and cannot grow to 16Gi"},
 		{name: "I7: what holds foreign data is not waited for", change: with(larger, grown(16, 1, 2), ofVolume(0, func(v *state.Volume) { v.Holds = state.HoldsForeign })), want: "release the pods"},
 		{name: "the disk", change: asked, want: "Waiting: the volume of orders-0 grows from 8Gi to 16Gi"},
@@ -136,6 +137,89 @@ func TestReleasedPodsAreTakenOver(t *testing.T) {
 		{name: "I5: not when a volume is gone", change: with(released, func(s *situation.Situation) { s.Observed.Volumes = s.Observed.Volumes[1:] }), want: "Refused"},
 		{name: "85: none is left, and the file has changed", change: with(released, func(s *situation.Situation) { s.Observed.Pods = nil }), want: "Refused: the StatefulSet is gone, and the file has changed"},
 		{name: "not before the old one is gone", change: func(s *situation.Situation) { s.Observed.Set.Terminating, s.Observed.Set.Finalizers = true, "orphan" }, want: "Waiting: the StatefulSet is being deleted; its pods stay"},
+	})
+}
+
+// I6: no member gives its volume up for one of a class that has not been seen to make any.
+func TestAClassIsTriedBeforeAMemberLeavesForIt(t *testing.T) {
+	moved := with(stored, wantsClass(schema.ClassChangeReplace))
+	trial := func(t state.Trial) mutation { return func(s *situation.Situation) { s.Observed.Trial = t } }
+	reshaped := func(s *situation.Situation) { s.Observed.Set.ClaimClass = "slow" }
+	backed := func(s *situation.Situation) {
+		s.Observed.Record.Backup = &state.Backup{ClusterID: "c1", For: "repair orders-2", Time: noon}
+	}
+	running := state.Trial{State: state.TrialRunning, Why: "not scheduled: unbound claims", Since: noon.Add(-time.Minute)}
+	checkRule(t, volumes.Grown, []ruleCase{
+		{name: "first of all", change: with(moved, trial(state.Trial{})), want: "try class slow with a volume of 8Gi: no member gives its volume up"},
+		{name: "it runs", change: with(moved, trial(running)), want: "Waiting: a trial volume of class slow is being made, before a member gives its own up for one: not scheduled: unbound claims"},
+		{name: "it has failed", change: with(moved, trial(state.Trial{State: state.TrialFailed, Why: "no pod had it within 15m0s", Job: "orders-trial-1"})), want: "Unhealthy: no member changes to a volume of class slow: a trial volume could not be used: no pod had it within 15m0s; set spec.storage.storageClassName back, or find out why with `kubectl -n db describe job orders-trial-1`"},
+		{name: "there is no such class", change: with(moved, trial(state.Trial{Problem: "StorageClass slow does not exist"})), want: "Refused: no member changes to a volume of class slow: StorageClass slow does not exist; set spec.storage.storageClassName back, or name a class"},
+		{name: "one that a member has needs none", change: with(moved, trial(state.Trial{}), reshaped, ofVolume(2, func(v *state.Volume) { v.Class = "slow" }))},
+		{name: "the only member has no use for one", size: 1, change: with(moved, trial(state.Trial{})), want: "release the pods"},
+	})
+	checkRule(t, repair, []ruleCase{
+		{name: "no member leaves before it", change: with(moved, reshaped, backed, trial(state.Trial{}))},
+		{name: "nor while it runs", change: with(moved, reshaped, backed, trial(running))},
+		{name: "nor after it has failed", change: with(moved, reshaped, backed, trial(state.Trial{State: state.TrialFailed}))},
+		{name: "nor where the class is gone", change: with(moved, reshaped, backed, trial(state.Trial{State: state.TrialDone, Problem: "gone"}))},
+		{name: "then one does", change: with(moved, reshaped, backed), want: "write down that orders-2 leaves"},
+		{name: "the next ones need no other", change: with(moved, reshaped, trial(state.Trial{}), savedFor("repair orders-1"), ofVolume(2, func(v *state.Volume) { v.Class = "slow" })), want: "write down that orders-1 leaves"},
+	})
+}
+
+// A claim without a volume that asks for what Git no longer does is worth nothing.
+func TestAPlaceWithoutAVolumeIsFilledAsGitSays(t *testing.T) {
+	// slipped is a cluster whose member orders-2 has left for a volume of a class that never came, and whose commit was reverted.
+	slipped := with(stored, gone(2), func(s *situation.Situation) {
+		s.Observed.Record.Replacing, s.Observed.Record.Retired = "orders-2", nil
+		s.Observed.Set.ClaimClass = "typo"
+		p := podAt(s, 2)
+		p.Ready, p.Ran, p.Trouble = false, false, "not scheduled: unbound claims"
+		v := s.Observed.Volume("orders-2")
+		v.Class, v.Bound, v.Pending, v.Capacity, v.Holds = "typo", false, true, 0, ""
+	})
+	reshaped := func(s *situation.Situation) { s.Observed.Set.ClaimClass = "fast" }
+	unnamed := func(s *situation.Situation) { s.Desired.Spec.Storage.StorageClassName = nil }
+	older := func(s *situation.Situation) {
+		s.Observed.Set.ClaimClass, s.Observed.Set.Created = "", noon.Add(-time.Minute)
+		s.Observed.Volume("orders-2").Created = noon.Add(-time.Hour)
+	}
+	checkRule(t, repair, []ruleCase{
+		{name: "the StatefulSet first", change: slipped, want: "release the pods from the StatefulSet: new members would get volumes of class typo instead of class fast"},
+		{name: "then the claim", change: with(slipped, reshaped), want: "delete the volume claim data-orders-2: there is no volume behind it, and Git now asks for another one"},
+		{name: "which its pod lets go", change: with(slipped, reshaped, ofVolume(2, func(v *state.Volume) { v.Terminating = true })), want: "delete the pod of orders-2"},
+		{name: "then it joins", change: with(slipped, reshaped, ofVolume(2, func(v *state.Volume) { v.Class = "fast" })), want: "write down that orders-2 joins"},
+		{name: "where Git names no class any more", change: with(slipped, unnamed), want: "release the pods from the StatefulSet: new members would get volumes of class typo instead of the default class"},
+		{name: "then what the earlier StatefulSet has asked for", change: with(slipped, unnamed, older), want: "delete the volume claim data-orders-2"},
+		{name: "but not what the new one has", change: with(slipped, unnamed, older, func(s *situation.Situation) { s.Observed.Set.Created = noon.Add(-2 * time.Hour) }), want: "write down that orders-2 joins"},
+		{name: "not in the midst of a roll", change: with(slipped, commit(newVersion)), want: "Refused: orders-2 would get volumes of class typo instead of class fast: the StatefulSet is recreated for that when the pods of all others are as Git wants them, and that of orders-0 is not; revert what else the file says"},
+	})
+	joining := with(slipped, reshaped, func(s *situation.Situation) {
+		s.Observed.Record.Replacing, s.Observed.Record.Joining = "", &state.Joining{Member: "orders-2", ID: "m9", Replace: true, Since: noon.Add(-time.Minute)}
+		for i := range s.Observed.Rounds {
+			s.Observed.Rounds[i].Members = append(s.Observed.Rounds[i].Members, state.Member{ID: "m9", Learner: true})
+		}
+	})
+	checkRule(t, membership, []ruleCase{
+		{name: "a learner that waits for such a volume joins no more", change: joining, want: "remove the learner orders-2: no volume was ever made for it, and Git now asks for another one"},
+		{name: "one that waits for the right one does", change: with(joining, ofVolume(2, func(v *state.Volume) { v.Class = "fast" })), want: "Waiting: orders-2 joins"},
+	})
+}
+
+// A member whose claim was made anew has lost what the claim before had: no guard runs to say so.
+func TestAMemberWhoseClaimWasMadeAnewIsLost(t *testing.T) {
+	anew := with(stored, down(1), func(s *situation.Situation) {
+		p := podAt(s, 1)
+		p.Ran, p.Trouble = false, "not scheduled: unbound claims"
+		v := s.Observed.Volume("orders-1")
+		v.Bound, v.Pending, v.Capacity, v.Holds, v.Created = false, true, 0, "", noon.Add(-time.Hour)
+	})
+	checkRule(t, repair, []ruleCase{
+		{name: "it is replaced", change: with(anew, savedFor("repair orders-1")), want: "write down that orders-1 leaves: volume claim data-orders-1 was made anew and has no volume: the data of orders-1 is gone with the one before"},
+		{name: "after a while", change: with(anew, ofVolume(1, func(v *state.Volume) { v.Created = noon.Add(-time.Minute) })), want: "Waiting: volume claim data-orders-1 was made anew"},
+		{name: "one that has run has not", change: with(anew, func(s *situation.Situation) { podAt(s, 1).Ran = true })},
+		{name: "nor one whose claim had a volume", change: with(anew, ofVolume(1, func(v *state.Volume) { v.Pending = false }))},
+		{name: "nor one whose claim goes", change: with(anew, ofVolume(1, func(v *state.Volume) { v.Terminating = true }))},
 	})
 }
 

@@ -191,6 +191,9 @@ func waitingCases() []awaitedCase {
 		{eval: remove, change: removed},
 		{eval: planvolumes.Grown, change: misplaced, later: 135 * time.Hour},
 		{eval: planvolumes.Grown, change: growing},
+		{eval: planvolumes.Grown, change: with(stored, wantsClass(schema.ClassChangeReplace), func(s *situation.Situation) {
+			s.Observed.Trial = state.Trial{State: state.TrialRunning, Since: noon.Add(-time.Minute)}
+		})},
 		{eval: window, change: with(commit(newVersion), backedUp(0), closed), later: 135 * time.Hour},
 		{eval: objects.Fight, change: with(fought("Service", time.Minute), func(s *situation.Situation) { s.Observed.Objects[0].ChangedAt = noon.Add(-time.Minute) })},
 		{eval: objects.Drift, change: goingSet},

@@ -59,7 +59,12 @@ func advices() []advice {
 		{rules: "ownership", says: "where nothing is needed of what runs in it", seldom: true, ways: []exit{deletePod}},
 		{rules: "owner", says: "let go of the cluster there", ways: []exit{{name: "write spec.takeOver", take: func(w *world, _ *decision.Hold) { w.around.takeOver = w.record.owner }}}},
 		{rules: "record", says: "restore the ConfigMap", ways: []exit{{name: "restore the record", take: func(w *world, _ *decision.Hold) { w.record.lost = false }}}},
-		{rules: "immutable", says: "set the name back", ways: []exit{{name: "set the name, and the size, back", take: func(w *world, _ *decision.Hold) { w.ask.frozen, w.ask.large = false, w.set.large }}}},
+		{rules: "immutable", says: "set the name back", ways: []exit{git("set the name back", func(a *ask) { a.frozen = false })}},
+		{rules: "storage", says: "set the size back", ways: []exit{{name: "set the size back", take: (*world).keepVolumes}}},
+		{rules: "storage", says: "set the class back", ways: []exit{
+			{name: "set the class back", take: (*world).keepVolumes},
+			{name: "have every member replaced", take: func(w *world, _ *decision.Hold) { w.ask.class -= fastOnly - classFast }},
+		}},
 		{rules: "bootstrap path", says: "name another release in spec.version", ways: []exit{release}},
 		{rules: "bootstrap", says: "revert the file to what it was before the deletion", seldom: true, ways: []exit{revert, letGo}},
 		{rules: "missing", says: "revert the commit to go back, or", seldom: true, ways: []exit{revert, admit, starts}},
@@ -92,8 +97,17 @@ func advices() []advice {
 		{rules: "repair", says: "take the last commit back", seldom: true, ways: []exit{{name: "ask again for what the others have", take: (*world).chooseOthers}}},
 		{rules: "repair", says: "nothing is left to repair it from", ways: []exit{back}},
 		{rules: "alarms repair", says: "check the member named here", ways: []exit{check}},
+		{rules: "quota", says: "set spec.etcd.quotaBackendBytes back", seldom: true, ways: []exit{
+			{name: "set the quota back", take: (*world).chooseOthers},
+			{name: "delete keys", take: func(w *world, _ *decision.Hold) {
+				for i := range w.claims {
+					w.claims[i].full, w.claims[i].laden = false, false
+				}
+			}},
+		}},
 		{rules: "alarms", says: "upgrade first", ways: []exit{{name: "upgrade, under the alarm with a larger quota before that", take: (*world).upgrade}}},
 		{rules: "alarms", says: "or delete keys, which still works", ways: []exit{{name: "delete keys", take: func(w *world, _ *decision.Hold) { w.heavy = false; w.write() }}}},
+		{rules: "repair", says: "revert what else the file says of the members since", seldom: true, ways: []exit{{name: "ask again for what the others have", take: (*world).chooseOthers}}},
 		{rules: "path", says: "set spec.version to a release that every member can go to", ways: []exit{release}},
 		{rules: "path", says: "check the members; quorate continues", seldom: true, ways: []exit{check, release}},
 		{rules: "member", says: "bring the node of", ways: []exit{check}},
@@ -114,20 +128,25 @@ func advices() []advice {
 			revert,
 			{name: "delete the claim and the pod", take: func(w *world, h *decision.Hold) { w.deleteClaim(ordinalOf(h)) }, loses: true},
 		}},
-		{rules: "surge repair", says: "check its pod and its node meanwhile", seldom: true, ways: []exit{check, starts, revert, admit}},
+		{rules: "surge repair grow", says: "check its pod and its node meanwhile", seldom: true, ways: []exit{check, starts, revert, admit}},
+		{rules: "volumes", says: "and delete that Job to have it tried again", ways: []exit{
+			{name: "set the class back", take: func(w *world, _ *decision.Hold) { w.ask.class = classOpen }},
+			{name: "let it make volumes, and delete the Job", take: func(w *world, _ *decision.Hold) { w.barren, w.trial = [2]bool{}, fakeTrial{} }},
+		}},
 		{rules: "volumes", says: "raise spec.replicas to 3 first", seldom: true, ways: []exit{git("raise spec.replicas to 3", func(a *ask) { a.replicas = 3 })}},
 		{rules: "volumes", says: "set spec.storage.size back", seldom: true, ways: []exit{
 			{name: "set spec.storage.size back", take: func(w *world, _ *decision.Hold) { w.ask.large = w.set.large }},
 			{name: "let the class grow volumes", take: func(w *world, _ *decision.Hold) { w.rigid = false }},
-			git("change the class", func(a *ask) { a.fast = true }),
+			git("change the class", func(a *ask) { a.class = classFast }),
 		}},
 	}
 }
 
-// tend is what a person does who checks members: nodes report again, and what was lost
-// with them comes back.
+// tend is what a person does who checks members: nodes report again, what was lost
+// with them comes back, and somebody makes the volumes that pods wait for.
 func (w *world) tend(*decision.Hold) {
 	apart := w.leader < 0
+	w.barren = [2]bool{}
 	for i := range int8(most) {
 		apart = apart || w.pods[i].state == podStarting && w.foundApart(i)
 		w.claims[i].unheard, w.claims[i].shut, w.pods[i].cut, w.pods[i].kept = false, false, false, false
@@ -157,7 +176,7 @@ func (w *world) bringBack(i int8) {
 	if !c.there {
 		w.makeClaim(i)
 	}
-	c.there, c.data, c.behind, c.short = true, w.seats[i].id, true, w.leader >= 0
+	c.there, c.pending, c.data, c.behind, c.short = true, false, w.seats[i].id, true, w.leader >= 0
 	c.corrupt, c.older, c.pinned, c.unheard, c.shut, c.terminating, c.held = false, false, false, false, false, false, 0
 	w.vote()
 }
@@ -174,6 +193,23 @@ func (w *world) deleteClaim(i int8) {
 	}
 	w.claims[i].terminating = true
 	p.served, p.state = p.state == podUp, podStopping
+}
+
+// keepVolumes has the file ask for the volumes that there are.
+func (w *world) keepVolumes(*decision.Hold) {
+	for i := range w.claims {
+		c := &w.claims[i]
+		if w.record.members[i] == 0 || !c.there || c.pending {
+			continue
+		}
+		w.ask.large = w.ask.large || c.large
+		if w.ask.class.differs(c.fast) && !w.ask.class.replaces() {
+			w.ask.class = map[bool]askedClass{true: fastOnly, false: standardOnly}[c.fast]
+		}
+	}
+	if w.unstorable() { // they are of two classes
+		w.ask.class = classOpen
+	}
 }
 
 // removeLearners removes those that the record does not speak of.
@@ -292,7 +328,7 @@ func (w *world) upgrade(*decision.Hold) {
 // apart, in every state of a recovery.
 func (w *world) recover(*decision.Hold) {
 	after := runningWorld(1, w.set.current)
-	after.ask, after.window, after.around, after.clock, after.rigid = w.ask, w.window, w.around, w.clock, w.rigid
+	after.ask, after.window, after.around, after.clock, after.rigid, after.barren = w.ask, w.window, w.around, w.clock, w.rigid, w.barren
 	after.record.applied.variant = w.set.current
 	*w = after
 }
@@ -300,6 +336,7 @@ func (w *world) recover(*decision.Hold) {
 // startOver deletes what never held data, with a commit of what starts.
 func (w *world) startOver(*decision.Hold) {
 	w.chooseTemplate(nil)
+	w.barren = [2]bool{}
 	w.set, w.record, w.leader, w.elected, w.version = fakeSet{}, fakeRecord{}, -1, false, 0
 	for i := range int8(most) {
 		w.deleteClaim(i)

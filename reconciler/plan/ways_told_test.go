@@ -65,6 +65,7 @@ func outside() map[string]string {
 		"s.Unblock(":                                                    controls,
 		"is replaced by a new member as soon as the others are healthy": repaired,
 		"end the alarm with `etcdctl alarm disarm`":                     "no world has the alarm CORRUPT",
+		"name a class that makes volumes":                               "each class of a world exists: reconciler/plan/volumes_test.go, reconciler/observe/trial_test.go",
 		"check that member; quorate continues when it reports":          "each member of a world tells its version",
 		"please report this bug":                                        "a mistake of quorate's own",
 		"go there by two commits, each with its digest":                 "no world pins an image",

@@ -76,9 +76,31 @@ type ask struct {
 	repair repairMode
 	// surge: an only member is replaced by way of a second one.
 	surge bool
-	// large: volumes of twice the size. fast: of another class, by replacing members.
-	large, fast bool
+	// large: volumes of twice the size.
+	large bool
+	class askedClass
 }
+
+// askedClass is what a file says of the class of volumes.
+type askedClass int8
+
+const (
+	// classOpen names none.
+	classOpen askedClass = iota
+	// classFast and classStandard replace members whose volumes are of another class.
+	classFast
+	classStandard
+	// fastOnly and standardOnly name the class, and replace nobody.
+	fastOnly
+	standardOnly
+	classesAsked
+)
+
+func (c askedClass) fast() bool     { return c == classFast || c == fastOnly }
+func (c askedClass) replaces() bool { return c == classFast || c == classStandard }
+
+// differs reports whether a volume is of another class than the file names.
+func (c askedClass) differs(fast bool) bool { return c != classOpen && c.fast() != fast }
 
 // repairMode is spec.repair.mode.
 type repairMode int8
@@ -170,8 +192,8 @@ type fakeClaim struct {
 	// terminating: it is deleted as soon as no pod uses it.
 	terminating bool
 	// large: it asks for twice the size; grown: the volume has it. fast: it is of the
-	// other class.
-	large, grown, fast bool
+	// other class. pending: there is no volume behind it.
+	large, grown, fast, pending bool
 	// since is when the pod found it as it is, created when the claim was made.
 	since, created int32
 }
@@ -195,8 +217,15 @@ type fakeSet struct {
 	template, current   int8
 	// byHand: somebody else has set its replicas.
 	byHand bool
-	// large and fast are what it asks for new volumes.
-	large, fast bool
+	// large and fast are what it asks for new volumes; open: it names no class. made is when it was.
+	large, fast, open bool
+	made              int32
+}
+
+// fakeTrial is the trial of a class.
+type fakeTrial struct {
+	there, fast, done bool
+	since             int32
 }
 
 // fakeRecord is the cluster's record.
@@ -328,6 +357,9 @@ type world struct {
 	bucketBad            bool
 	// rigid: no volume of the first class grows. admits: what refused pods does no more.
 	rigid, admits bool
+	// barren: nobody makes volumes of the class standard, or fast.
+	barren [2]bool
+	trial  fakeTrial
 
 	around surroundings
 
@@ -355,7 +387,7 @@ func newWorld(n int8) world {
 func runningWorld(n, v int8) world {
 	w := newWorld(n)
 	w.ask.variant, w.missing, w.secrets = v, 0, true
-	w.set = fakeSet{there: true, settled: true, replicas: n, partition: n, template: v, current: v}
+	w.set = fakeSet{there: true, settled: true, replicas: n, partition: n, template: v, current: v, open: true, made: -9000}
 	w.record = fakeRecord{there: true, formed: true, founders: n, applied: w.ask, wasApplied: true}
 	for i := range n {
 		w.uids++
@@ -376,9 +408,26 @@ func (w world) asking(v int8) world {
 	return w
 }
 
-// frozen reports whether the file asks for something that a live cluster cannot become.
-func (w *world) frozen() bool {
-	return w.ask.frozen || w.set.there && w.set.large && !w.ask.large
+// unstorable reports whether the file asks for what the volumes that there are cannot become.
+func (w *world) unstorable() bool {
+	for i := range w.claims {
+		c := &w.claims[i]
+		if w.record.members[i] == 0 || !c.there || c.pending || c.terminating {
+			continue
+		}
+		if c.large && !w.ask.large || w.ask.class.differs(c.fast) && !w.ask.class.replaces() {
+			return true
+		}
+	}
+	return false
+}
+
+// makes reports whether somebody makes volumes of a class.
+func (w *world) makes(fast bool) bool {
+	if fast {
+		return !w.barren[1]
+	}
+	return !w.barren[0]
 }
 
 // own reports whether the volume of an ordinal is known to hold what a member has left.

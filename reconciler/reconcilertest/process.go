@@ -89,6 +89,9 @@ func (w *World) claim(pod *corev1.Pod, labels map[string]string) {
 	}
 	claim := &corev1.PersistentVolumeClaim{}
 	claim.Name, claim.Namespace, claim.Labels = name, pod.Namespace, labels
+	if set := w.Set(); set != nil && len(set.Spec.VolumeClaimTemplates) > 0 {
+		claim.Spec = set.Spec.VolumeClaimTemplates[0].Spec
+	}
 	w.Put(ClaimsResource(), claim)
 }
 

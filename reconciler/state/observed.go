@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -69,6 +70,8 @@ type Observed struct {
 	Volumes []Volume
 	// Restore is how far the restore of a volume is, while a recovery is under way.
 	Restore Restore
+	// Trial is what is known of the storage class that volumes are to change to.
+	Trial Trial
 	// Rounds are reports of the members' health, oldest first.
 	Rounds []Round
 	// Auth is what was found of users, roles and authentication; nil where nobody asked.
@@ -235,8 +238,9 @@ type Restore struct {
 	// Detail is what is awaited, or what failed, and Job is the name of the Job.
 	Detail, Job string
 	Since       time.Time
-	// NoRoom says that the last try found no room on the volume.
-	NoRoom bool
+	// Began says that a container of it has run, so that there was a volume. NoRoom says that the last try found no room
+	// on it.
+	Began, NoRoom bool
 	// AcceptHashMismatch is the sha256 of the backup where Git says now that it is
 	// restored although etcd said another hash of its keys.
 	AcceptHashMismatch string
@@ -337,7 +341,9 @@ const KindBudget = "PodDisruptionBudget"
 
 // Set is the StatefulSet.
 type Set struct {
-	UID       string
+	UID string
+	// Created is when it was made; zero when unknown.
+	Created   time.Time
 	Replicas  int32
 	Partition int32
 	// Template is the hash of the template that pods at or above the partition
@@ -369,7 +375,7 @@ type Set struct {
 	// a class of "" is the default.
 	ClaimSize  int64
 	ClaimClass string
-	// Immutable lists changes of the spec that a live cluster cannot take.
+	// Immutable lists changes of the spec that a live cluster cannot take, but for those of volumes.
 	Immutable []Change
 }
 
@@ -381,6 +387,17 @@ func (s *Set) Replaces(p Pod) bool { return p.Template != s.Template || p.Stale 
 // roll is not closed.
 func (o *Observed) Rolling() bool {
 	return o.Set == nil || !o.Set.Settled || o.Set.CurrentTemplate != o.Set.Template || slices.ContainsFunc(o.Pods, o.Set.Replaces) || len(o.Pods) < int(o.Set.Replicas)
+}
+
+// Midway reports whether the partition stands in the midst of the members: the lowest was never let go, so that the cluster
+// version is that of before the roll, and each member can start with either release. Above them all it stands after a
+// roll, too, be another one to join or not.
+func (o *Observed) Midway() bool {
+	highest := int32(-1)
+	for name := range o.Record.Members {
+		highest = max(highest, naming.Ordinal(name))
+	}
+	return o.Set.Partition > 0 && o.Set.Partition <= highest
 }
 
 // PodRefusal is that Kubernetes refuses to create a pod of a StatefulSet, or its claim.

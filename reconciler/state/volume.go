@@ -12,6 +12,9 @@ func (v *Volume) Own() bool {
 	return (v.Holds != "" && v.Holds != HoldsForeign) || !v.Bound
 }
 
+// Anew reports whether a claim was made and has never had a volume; nil is no claim.
+func (v *Volume) Anew() bool { return v != nil && v.Pending && !v.Terminating }
+
 // Volume is the volume claim of one member, and the volume behind it.
 type Volume struct {
 	// Claim is the name of the claim, for example data-orders-2.
@@ -38,8 +41,8 @@ type Volume struct {
 	// Keeps is the ID of the lost cluster whose data a recovery has put aside on the volume;
 	// "" for none, also once a person has let that go. It is on the claim, and goes with it.
 	Keeps string
-	// Bound says that there is a volume behind the claim.
-	Bound bool
+	// Bound says that there is a volume behind the claim, and Pending that there never was one.
+	Bound, Pending bool
 	// Terminating says that the claim is deleted as soon as no pod uses it, GoingSince since
 	// when that is asked for, and Finalizers what else it waits for.
 	Terminating bool

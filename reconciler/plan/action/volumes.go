@@ -43,6 +43,34 @@ func (GrowVolume) Undo(*situation.Situation) Undo {
 	return final("no volume shrinks; a larger one does no harm")
 }
 
+// TryClass makes a volume of a storage class, has a pod mount it, and lets it go.
+type TryClass struct {
+	Class string
+	// Size in bytes.
+	Size int64
+}
+
+func (TryClass) isAction() {}
+
+// Kind implements Action.
+func (TryClass) Kind() string { return "TryClass" }
+
+// String implements Action.
+func (a TryClass) String() string {
+	return fmt.Sprintf("try class %s with a volume of %s", a.Class, state.SizeText(a.Size))
+}
+
+// Disruptive implements Action: no member stops.
+func (TryClass) Disruptive() bool { return false }
+
+// After implements Action.
+func (TryClass) After(s *situation.Situation) { s.Observed.Trial = state.Trial{State: state.TrialDone} }
+
+// Undo implements Action.
+func (TryClass) Undo(*situation.Situation) Undo {
+	return harmless("the volume belongs to no member, and goes by itself")
+}
+
 // ReleaseSet deletes the StatefulSet and leaves its pods running, so that one
 // with other claims can take them over: Kubernetes changes none in place.
 type ReleaseSet struct {

@@ -153,7 +153,7 @@ func mayRemedy(s *situation.Situation, next situation.Down) verdict.Verdict {
 			return verdict.Unhealthy(fmt.Sprintf("there is no quorum, and what Git asks for may bring members back; it is not applied, because it would restart %s, which may serve: %s", p.Name, why),
 				"check "+p.Name+" and its node; what is certain not to run is restarted").At(p.Name)
 		}
-		ran = append(ran, p.Version)
+		ran = append(ran, mayHaveRun(s, p))
 	}
 	if next.Pod == nil {
 		ran = append(ran, s.Observed.Set.Version, s.Observed.Set.CurrentVersion)
@@ -189,6 +189,15 @@ func mayRun(s *situation.Situation, p state.Pod) string {
 	return ""
 }
 
+// mayHaveRun is the release of which a member's data is to be thought: that of its pod; but a pod whose etcd never ran has
+// run nothing, and before a roll that has not let the lowest member go each member starts with what was before, too.
+func mayHaveRun(s *situation.Situation, p state.Pod) string {
+	if was := s.Observed.Record.Applied; !p.Ran && was != nil && s.Observed.Midway() {
+		return was.Version
+	}
+	return p.Version
+}
+
 // newest is the newest release of those that are known, or another one where none is: what
 // has run an older one can go there, and nothing can go back.
 func newest(versions []string, otherwise string) string {
@@ -204,9 +213,12 @@ func newest(versions []string, otherwise string) string {
 // swappable tells why a member may not come back with the version that is wanted while
 // nothing can be asked of it, or "". Nothing is upgraded blindly: each version that it may
 // have run is the wanted one, or one from which the roll under way goes there, or a patch
-// of the same minor to which that is given up.
+// of the same minor to which that is given up: it goes both ways.
 func swappable(s *situation.Situation, ran []string) string {
-	want, set := s.WantedVersion(), s.Observed.Set
+	want, set, was := s.WantedVersion(), s.Observed.Set, ""
+	if a := s.Observed.Record.Applied; a != nil {
+		was = a.Version
+	}
 	for _, text := range ran {
 		v, err := release.Parse(text)
 		switch {
@@ -214,7 +226,7 @@ func swappable(s *situation.Situation, ran []string) string {
 			return "it is unknown which etcd it ran"
 		case v == want:
 		case set.Version == want.String() && situation.Climbs(v, want):
-		case set.CurrentVersion == want.String() && v.Line() == want.Line():
+		case v.Line() == want.Line() && (set.CurrentVersion == want.String() || was == want.String()):
 		default:
 			return fmt.Sprintf("it may have run etcd %s", v)
 		}
@@ -228,7 +240,11 @@ func remedy(s *situation.Situation, o *situation.Outage, next situation.Down) ve
 	ordinal, set := naming.Ordinal(next.Member), s.Observed.Set
 	switch {
 	case !s.Started():
-		return verdict.Do(action.NewStartRoll(s), "there is no quorum, and Git asks for something else than what does not start: "+o.Causes())
+		a := action.NewStartRoll(s)
+		if s.Observed.Midway() && ordinal >= set.Partition { // how far the roll came is not forgotten
+			a.Partition = ordinal
+		}
+		return verdict.Do(a, "there is no quorum, and Git asks for something else than what does not start: "+o.Causes())
 	case set.Partition > ordinal:
 		return verdict.Do(action.ResizeSet{SetUID: set.UID, From: set.Replicas, To: set.Replicas, Partition: ordinal},
 			fmt.Sprintf("%s does not run, so that it restarts with what Git asks for; no quorum is there to lose", next.Member))

@@ -44,8 +44,9 @@ func Run(s *situation.Situation) verdict.Verdict {
 // FillVolume makes the volume of the first member of a restored cluster, and puts
 // the backup on it. No pod of the cluster runs before that is done.
 func FillVolume(s *situation.Situation, r state.Recovering) verdict.Verdict {
-	switch volume := s.Observed.Volume(r.Member); {
-	case volume == nil && s.Observed.Restore.State == state.RestoreNone:
+	volume, restore := s.Observed.Volume(r.Member), s.Observed.Restore
+	switch {
+	case volume == nil && (restore.State == state.RestoreNone || restore.State == state.RestoreRunning && !restore.Began):
 		return verdict.Do(action.CreateVolume{Member: r.Member, Claim: s.Claim(r.Member)}, "the backup is put on a volume before the first member starts on it")
 	case volume == nil:
 		return verdict.Unhealthy("the volume claim of "+r.Member+" is gone, which the backup was put on",

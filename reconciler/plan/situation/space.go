@@ -42,7 +42,12 @@ func (s *Situation) WantedQuota() int64 {
 func (s *Situation) OverQuota(m state.Member) bool { return m.DBSize >= s.QuotaOf(m) }
 
 // NearQuota reports whether it soon will.
-func (s *Situation) NearQuota(m state.Member) bool { return share(m.DBSize, s.QuotaOf(m)) >= crowded }
+func (s *Situation) NearQuota(m state.Member) bool { return ComesNear(m, s.QuotaOf(m)) }
+
+// ComesNear reports whether the member's database soon reaches a size.
+func ComesNear(m state.Member, size int64) bool {
+	return share(m.DBSize, size) >= crowded
+}
 
 // Overfull reports whether what the database really holds is too much already, so that
 // a smaller file alone would not help for long.

@@ -42,10 +42,13 @@ func (s *Situation) MemberVolumes() []state.Volume {
 // WantedSize is the size in bytes that Git asks for.
 func (s *Situation) WantedSize() int64 { return s.Desired.Spec.Storage.Size.Value() }
 
+// WantedClass is the storage class that Git names; "" where it leaves that to Kubernetes.
+func (s *Situation) WantedClass() string { return state.StorageClass(s.Desired.Spec.Storage) }
+
 // MakesWay reports whether a volume goes anyhow: its member is replaced by one with a
 // volume of another class, which has the right size.
 func (s *Situation) MakesWay(v state.Volume) bool {
-	return s.ClassChanges() && v.Class != state.StorageClass(s.Desired.Spec.Storage) && s.Replaceable()
+	return s.ClassChanges() && v.Class != s.WantedClass() && s.Replaceable()
 }
 
 // Replaceable reports whether there is another member to replicate from.
@@ -62,15 +65,14 @@ func (s *Situation) PodUIDs() string {
 
 // ClassChanges reports whether Git asks for members with volumes of another class.
 func (s *Situation) ClassChanges() bool {
-	storage := s.Desired.Spec.Storage
-	return storage.ClassChange == schema.ClassChangeReplace && state.StorageClass(storage) != ""
+	return s.Desired.Spec.Storage.ClassChange == schema.ClassChangeReplace && s.WantedClass() != ""
 }
 
 // Misplaced are the members whose volume is of another class than Git asks for,
 // from the highest ordinal down: each is replaced by a new member, one at
 // a time. There are none before the StatefulSet gives new members the right ones.
 func (s *Situation) Misplaced() []string {
-	if s.Observed.Set == nil || !s.ClassChanges() || s.Observed.Set.ClaimClass != state.StorageClass(s.Desired.Spec.Storage) {
+	if s.Observed.Set == nil || !s.ClassChanges() || s.Observed.Set.ClaimClass != s.WantedClass() {
 		return nil
 	}
 	var members []string

@@ -39,7 +39,7 @@ func Grown(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || s.Observed.Set == nil || s.Rolling() {
 		return verdict.Pass()
 	}
-	return verdict.OneOf(s, RefuseGrowth, awaitGrowth, reshape, awaitPlaces)
+	return verdict.OneOf(s, RefuseGrowth, awaitGrowth, Try, reshape, awaitPlaces)
 }
 
 // RefuseGrowth tells of a volume that cannot have the size that Git asks for.
@@ -98,18 +98,35 @@ func awaitGrowth(s *situation.Situation) verdict.Verdict {
 // does: only when each of its places has a pod, and all pods are as Git wants them, so
 // that the new one finds nothing to make or to restart.
 func reshape(s *situation.Situation) verdict.Verdict {
-	set, class := s.Observed.Set, state.StorageClass(s.Desired.Spec.Storage)
-	why := ""
-	switch {
-	case set.ClaimSize > 0 && set.ClaimSize < s.WantedSize():
-		why = fmt.Sprintf("new members would get %s instead of %s", state.SizeText(set.ClaimSize), state.SizeText(s.WantedSize()))
-	case set.ClaimClass != class && s.ClassChanges():
-		why = "new members would get volumes of " + situation.ClassName(set.ClaimClass) + " instead of " + situation.ClassName(class)
-	}
-	if why == "" || !filled(s) || !s.Adoptable() {
+	other := Misshapen(s)
+	if other == "" || !filled(s) || !s.Adoptable() {
 		return verdict.Pass()
 	}
-	return verdict.Do(action.ReleaseSet{SetUID: set.UID, PodUIDs: s.PodUIDs()}, why+": it is recreated around its pods, and none of them restarts")
+	return release(s, other)
+}
+
+// Reshape does so before a member takes a place that is empty: it would ask for a volume of a class of which Git no longer
+// speaks. All others must have their pods, as Git wants them. A volume that is too small grows later.
+func Reshape(s *situation.Situation, place string) verdict.Verdict {
+	other := Misshapen(s)
+	if other == "" || !misclassed(s) && s.Observed.Set.ClaimSize <= s.WantedSize() {
+		return verdict.Pass()
+	}
+	for _, name := range s.ByOrdinal() {
+		if p := s.Observed.Pod(name); p != nil && p.Template == s.Desired.Template {
+			continue
+		}
+		if s.ClassChanges() && !Unmade(s, s.Observed.Volume(place)) {
+			return verdict.Pass() // it moves again, as the others do
+		}
+		return verdict.Refuse(fmt.Sprintf("%s would get %s: the StatefulSet is recreated for that when the pods of all others are as Git wants them, and that of %s is not", place, other, name),
+			"revert what else the file says of the members since, and commit it again when "+place+" has joined")
+	}
+	return release(s, other)
+}
+
+func release(s *situation.Situation, other string) verdict.Verdict {
+	return verdict.Do(action.ReleaseSet{SetUID: s.Observed.Set.UID, PodUIDs: s.PodUIDs()}, "new members would get "+other+": it is recreated around its pods, and none of them restarts")
 }
 
 // filled reports whether every place of the StatefulSet has a pod, and no other pod is
