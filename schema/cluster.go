@@ -98,7 +98,8 @@ type StorageSpec struct {
 	StorageClassName *string `json:"storageClassName,omitempty" jsonschema:"form=subdomain,change=immutable but by classChange"`
 	// ClassChange is Refuse (default) or Replace: then a change of the class
 	// replaces the members one at a time by new ones on new volumes, and the old
-	// volumes are deleted.
+	// volumes are deleted. No member leaves before a trial volume of the class was
+	// made and mounted.
 	ClassChange ClassChange `json:"classChange,omitempty"`
 	// RemovedVolumes is what is done with the volume of a member that is removed
 	// because replicas is lowered: Keep (default) keeps it until another member

@@ -1,5 +1,5 @@
-// Package classes asks what a StorageClass does: whether its volumes can grow, and whether it makes any. It is asked only
-// where members' volumes are to grow, or to change to it.
+// Package classes asks what a StorageClass does: whether its volumes can grow, and whether it makes any. It is asked
+// only where members' volumes are to grow, or to change to it.
 package classes
 
 import (
@@ -29,7 +29,8 @@ func (r Reader) Rigidity(ctx context.Context, name string) (string, error) {
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("its StorageClass %s no longer exists", name), nil
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("quorate may not read StorageClass %s to see whether it allows that; grant get on storageclasses", name), nil
+		return fmt.Sprintf("quorate may not read StorageClass %s to see whether it allows that; "+
+			"grant get on storageclasses", name), nil
 	case err != nil:
 		return "", fmt.Errorf("read StorageClass %s: %w", name, err)
 	case class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion:

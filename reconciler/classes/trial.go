@@ -23,11 +23,12 @@ import (
 const handMade = "kubernetes.io/no-provisioner"
 
 // movesTo is the class that members' volumes are to change to and that none has yet, and how many are to; "" for none.
-func movesTo(c desired.Cluster, rec *record.Record, claims []*corev1.PersistentVolumeClaim) (class string, members int) {
+func movesTo(c desired.Cluster, rec *record.Record, claims []*corev1.PersistentVolumeClaim) (string, int) {
 	storage := c.Spec.Storage
 	if rec == nil || storage.ClassChange != schema.ClassChangeReplace || storage.StorageClassName == nil {
 		return "", 0
 	}
+	members := 0
 	for _, claim := range claims {
 		_, member := rec.Members[naming.MemberOfClaim(c.Metadata.Name, claim.Name, rec.Claims())]
 		if !member || claim.Status.Phase != corev1.ClaimBound || claim.DeletionTimestamp != nil {
@@ -45,7 +46,9 @@ func movesTo(c desired.Cluster, rec *record.Record, claims []*corev1.PersistentV
 }
 
 // Trial is what is known of the class that volumes are to change to; nothing is asked while none is.
-func (r Reader) Trial(ctx context.Context, c desired.Cluster, rec *record.Record, claims []*corev1.PersistentVolumeClaim) (state.Trial, error) {
+func (r Reader) Trial(
+	ctx context.Context, c desired.Cluster, rec *record.Record, claims []*corev1.PersistentVolumeClaim,
+) (state.Trial, error) {
 	class, members := movesTo(c, rec, claims)
 	if class == "" {
 		return state.Trial{}, nil
@@ -93,18 +96,22 @@ func (r Reader) available(ctx context.Context, c desired.Cluster, class string, 
 	list, err := r.Kube.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
-		return state.Trial{Problem: fmt.Sprintf("people make the volumes of class %s, and quorate may not list PersistentVolumes to see whether there are any; grant list on persistentvolumes", class)}, nil
+		return state.Trial{Problem: fmt.Sprintf("people make the volumes of class %s, and quorate may not list "+
+			"PersistentVolumes to see whether there are any; grant list on persistentvolumes", class)}, nil
 	case err != nil:
 		return state.Trial{}, fmt.Errorf("list the PersistentVolumes: %w", err)
 	}
 	free := 0
 	for _, v := range list.Items {
-		if size := v.Spec.Capacity[corev1.ResourceStorage]; v.Spec.StorageClassName == class && v.Status.Phase == corev1.VolumeAvailable && size.Cmp(c.Spec.Storage.Size) >= 0 {
+		size := v.Spec.Capacity[corev1.ResourceStorage]
+		ofClass := v.Spec.StorageClassName == class && size.Cmp(c.Spec.Storage.Size) >= 0
+		if ofClass && v.Status.Phase == corev1.VolumeAvailable {
 			free++
 		}
 	}
 	if free < members {
-		return state.Trial{Problem: fmt.Sprintf("people make the volumes of class %s, and %d of the %d PersistentVolumes that its members need are available", class, free, members)}, nil
+		return state.Trial{Problem: fmt.Sprintf("people make the volumes of class %s, and %d of the %d PersistentVolumes "+
+			"that its members need are available", class, free, members)}, nil
 	}
 	return state.Trial{State: state.TrialDone}, nil
 }

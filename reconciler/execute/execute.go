@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/record"
@@ -51,7 +50,7 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 	case action.GrowVolume:
 		return e.growVolume(ctx, v, a)
 	case action.TryClass:
-		return e.Jobs.Start(ctx, jobs.OfTrial(v.Cluster), jobs.RenderTrial(v.Cluster, v.Set, e.Options.GuardImage, a.Class, a.Size))
+		return tryClass(ctx, e, v, a)
 	case action.RecordHoldings:
 		return e.recordHoldings(ctx, v, a)
 	case action.ReleaseSet:

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/state"
@@ -35,6 +36,12 @@ func (e *Executor) growVolume(ctx context.Context, v *observe.View, a action.Gro
 		return fmt.Errorf("grow claim %s: %w", a.Claim, err)
 	}
 	return nil
+}
+
+// tryClass starts the Job that mounts a volume of a class. One that is there counts as started.
+func tryClass(ctx context.Context, e *Executor, v *observe.View, a action.TryClass) error {
+	job := jobs.RenderTrial(v.Cluster, v.Set, e.Options.GuardImage, a.Class, a.Size)
+	return e.Jobs.Start(ctx, jobs.OfTrial(v.Cluster), job)
 }
 
 // releaseSet deletes the StatefulSet that the decision was made on, and orphans

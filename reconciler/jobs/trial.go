@@ -40,24 +40,29 @@ func RenderTrial(c desired.Cluster, set *appsv1.StatefulSet, image, class string
 		"app.kubernetes.io/name": "quorate-trial", "app.kubernetes.io/instance": c.Metadata.Name,
 		"app.kubernetes.io/managed-by": "quorate", naming.LabelTrialOf: c.Metadata.Name,
 	}
-	pod := drillPod(set)
-	pod.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
-		VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
-			ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec: corev1.PersistentVolumeClaimSpec{
-				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: &class,
-				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(size, resource.BinarySI)}},
-			},
+	asks := corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(size, resource.BinarySI)}
+	claim := &corev1.PersistentVolumeClaimTemplate{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			StorageClassName: &class, Resources: corev1.VolumeResourceRequirements{Requests: asks},
 		},
-	}}}}
+	}
+	pod := drillPod(set)
+	pod.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: claim},
+	}}}
 	mounts := restoreContainerOf(image, []string{"version"}, nil)
 	mounts.Name = "trial"
 	pod.Containers = []corev1.Container{mounts}
+	name := TrialName(c.Metadata.Name, class, size)
 	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: TrialName(c.Metadata.Name, class, size), Namespace: c.Metadata.Namespace, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Metadata.Namespace, Labels: labels},
 		Spec: batchv1.JobSpec{
-			BackoffLimit: new(int32(2)), ActiveDeadlineSeconds: new(int64(TrialTimeout.Seconds())), TTLSecondsAfterFinished: new(int32(trialKept.Seconds())),
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
+			BackoffLimit:            new(int32(2)),
+			ActiveDeadlineSeconds:   new(int64(TrialTimeout.Seconds())),
+			TTLSecondsAfterFinished: new(int32(trialKept.Seconds())),
+			Template:                corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
 		},
 	}
 }

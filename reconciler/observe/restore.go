@@ -79,7 +79,8 @@ func restoreStateOf(job *batchv1.Job, pods []corev1.Pod, rec *record.Record) sta
 	if job == nil {
 		return state.Restore{}
 	}
-	got := state.Restore{State: state.RestoreRunning, Job: job.Name, Since: job.CreationTimestamp.Time, Began: jobs.Started(pods)}
+	got := state.Restore{State: state.RestoreRunning, Job: job.Name, Since: job.CreationTimestamp.Time}
+	got.Began = jobs.Started(pods)
 	said, of := jobs.Said(pods), ""
 	if rec != nil && rec.Restored != nil && rec.Restored.Chosen != "" {
 		of = " of the backup " + rec.Restored.Chosen

@@ -60,7 +60,8 @@ func observeVolume(c schema.EtcdCluster, claim *corev1.PersistentVolumeClaim, pr
 	v := state.Volume{
 		Claim: claim.Name, UID: string(claim.UID), Created: claim.CreationTimestamp.Time, Ordinal: -1, Size: size.Value(), Capacity: capacity.Value(),
 		Holds: claim.Annotations[naming.AnnotationHolds], Keeps: claim.Annotations[naming.AnnotationKeeps],
-		Bound: claim.Status.Phase == corev1.ClaimBound, Pending: claim.Status.Phase == corev1.ClaimPending && claim.Spec.VolumeName == "", Terminating: claim.DeletionTimestamp != nil, Trouble: claimTrouble(claim),
+		Bound:   claim.Status.Phase == corev1.ClaimBound,
+		Pending: claim.Status.Phase == corev1.ClaimPending && claim.Spec.VolumeName == "", Terminating: claim.DeletionTimestamp != nil, Trouble: claimTrouble(claim),
 		Growing: growing, GrowingSince: since,
 	}
 	v.GoingSince, v.Finalizers = pods.Going(claim)

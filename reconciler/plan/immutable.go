@@ -10,7 +10,8 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// immutable refuses changes that have no safe way, and tells which way there is. Those of volumes hold less, see storage.
+// immutable refuses changes that have no safe way, and tells which way there is. Those of volumes hold less, see
+// storage.
 func immutable(s *situation.Situation) verdict.Verdict {
 	if s.Observed.Set == nil {
 		return verdict.Pass()
@@ -22,8 +23,8 @@ func immutable(s *situation.Situation) verdict.Verdict {
 	return explain(changes)
 }
 
-// storage refuses what the volumes that exist cannot become. It stands below what heals: a wrong word about volumes keeps no
-// member from being repaired, and no certificate from being renewed.
+// storage refuses what the volumes that exist cannot become. It stands below what heals: a wrong word about volumes keeps
+// no member from being repaired, and no certificate from being renewed.
 func storage(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || s.Observed.Set == nil {
 		return verdict.Pass()

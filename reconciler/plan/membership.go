@@ -228,7 +228,8 @@ func resizeTo(s *situation.Situation) verdict.Verdict {
 		return v
 	}
 	partition := min(s.Observed.Set.Partition, to)
-	if fromNothing := from == 0 && s.Observed.Midway(); s.Observed.Set.Partition >= from && !fromNothing && (!s.RollOpen() || s.JoinsAsBefore()) {
+	forgets := from > 0 || !s.Observed.Midway()
+	if s.Observed.Set.Partition >= from && forgets && (!s.RollOpen() || s.JoinsAsBefore()) {
 		partition = to
 	}
 	detail, reason := "", fmt.Sprintf("its pods are those of %s", state.Plural(len(s.Observed.Record.Members), "member"))

@@ -49,8 +49,8 @@ func path(s *situation.Situation) verdict.Verdict {
 	return pinned(s)
 }
 
-// quota refuses a smaller quota than a database comes near: etcd raises NOSPACE for the whole cluster as soon as the first
-// member that has it applies a write.
+// quota refuses a smaller quota than a database comes near: etcd raises NOSPACE for the whole cluster as soon as the
+// first member that has it applies a write.
 func quota(s *situation.Situation) verdict.Verdict {
 	r, wanted := s.Observed.Round(), s.WantedQuota()
 	if !s.Rolling() || r == nil {
@@ -59,7 +59,8 @@ func quota(s *situation.Situation) verdict.Verdict {
 	for _, m := range r.Members {
 		if has := s.QuotaOf(m); wanted < has && situation.ComesNear(m, wanted) {
 			return verdict.Refuse(
-				fmt.Sprintf("the database of %s comes near the quota that Git asks for, %s instead of %s: with it the whole cluster would soon take no more writes (NOSPACE)", m.Name, state.SizeText(wanted), state.SizeText(has)),
+				fmt.Sprintf("the database of %s comes near the quota that Git asks for, %s instead of %s: "+
+					"with it the whole cluster would soon take no more writes (NOSPACE)", m.Name, state.SizeText(wanted), state.SizeText(has)),
 				"set spec.etcd.quotaBackendBytes back, or delete keys first and let the members be compacted and defragmented").
 				At(m.Name).Measured("it has %s", state.SizeText(m.DBSize))
 		}

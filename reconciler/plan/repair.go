@@ -206,7 +206,10 @@ func nextMisplaced(s *situation.Situation) string {
 	if len(members) == 0 || r == nil || !s.Replaceable() || s.Rolling() || !s.HealthProblem(r).None() || !s.PodProblem().None() || !hashProblem(s).None() {
 		return ""
 	}
-	if !objects.Fight(s).Silent() || !fleet(s).Silent() || !s.WindowOpen() || !volumes.Stay(s, members[0]).Silent() || !volumes.Try(s).Silent() {
+	if !objects.Fight(s).Silent() || !fleet(s).Silent() || !s.WindowOpen() {
+		return ""
+	}
+	if !volumes.Stay(s, members[0]).Silent() || !volumes.Try(s).Silent() {
 		return ""
 	}
 	return members[0]

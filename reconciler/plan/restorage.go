@@ -52,8 +52,8 @@ func restorage(s *situation.Situation) verdict.Verdict {
 	return verdict.Pass()
 }
 
-// asWanted reports whether volumes of a size and a class are those that Git asks for. There is nothing on a claim that a
-// default class was filled in for, and it is made again.
+// asWanted reports whether volumes of a size and a class are those that Git asks for. Where it names no class, a claim
+// that a default was filled in for is made again: there is nothing on it.
 func asWanted(s *situation.Situation, size int64, class string) bool {
 	return size == s.WantedSize() && class == s.WantedClass()
 }

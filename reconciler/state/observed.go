@@ -389,9 +389,9 @@ func (o *Observed) Rolling() bool {
 	return o.Set == nil || !o.Set.Settled || o.Set.CurrentTemplate != o.Set.Template || slices.ContainsFunc(o.Pods, o.Set.Replaces) || len(o.Pods) < int(o.Set.Replicas)
 }
 
-// Midway reports whether the partition stands in the midst of the members: the lowest was never let go, so that the cluster
-// version is that of before the roll, and each member can start with either release. Above them all it stands after a
-// roll, too, be another one to join or not.
+// Midway reports whether the partition stands in the midst of the members: the lowest was never let go, so that the
+// cluster version is that of before the roll, and each member can start with either release. Above them all it stands
+// after a roll, too, be another one to join or not.
 func (o *Observed) Midway() bool {
 	highest := int32(-1)
 	for name := range o.Record.Members {

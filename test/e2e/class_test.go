@@ -2,9 +2,11 @@ package e2e
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -49,6 +51,53 @@ func TestStorageClassChange(t *testing.T) {
 	w.expectRecord(3)
 	w.checkHistory(history)
 	w.expectProgress(history)
+}
+
+// A class that makes no volume takes no member's volume away: one that does not exist, one whose volumes people make and
+// have not made, and one of which nobody makes any. The revert is honoured at once.
+func TestAClassThatMakesNoVolumesTakesNone(t *testing.T) {
+	takesLong(t)
+	t.Parallel()
+	w := newWorld(t, "no-class")
+	w.needsClusterScoped()
+	want := spec{version: "3.6.16", replicas: 3, backup: "Required"}
+	w.create(want)
+	before, members := w.uids(), w.record().Members
+	of := func(class string) string {
+		return strings.Replace(w.text(want), "size: 256Mi\n", "size: 256Mi\n    storageClassName: "+class+"\n    classChange: Replace\n", 1)
+	}
+	for _, c := range []struct{ class, provisioner, kind, says string }{
+		{"e2e-typo", "", "Refused", "StorageClass e2e-typo does not exist"},
+		{"e2e-by-hand", "kubernetes.io/no-provisioner", "Refused", "0 of the 3 PersistentVolumes that its members need are available"},
+		{"e2e-nobody", "nobody.example.com", "Waiting", "a trial volume of class e2e-nobody is being made"},
+	} {
+		if c.provisioner != "" {
+			w.makeClassBy(c.class, c.provisioner)
+		}
+		w.commitText("Ask for class "+c.class, of(c.class))
+		w.awaitHold(c.kind, holdLimit, c.says)
+		w.commitText("Take that back", w.text(want))
+		w.awaitDone(changeLimit)
+	}
+	w.expectVersion(3, want.version)
+	if after := w.uids(); !maps.Equal(before, after) || !maps.Equal(members, w.record().Members) {
+		t.Errorf("the pods were %v and are %v, the members %v and %v", before, after, members, w.record().Members)
+	}
+}
+
+// makeClassBy makes a class of a provisioner, for the test.
+func (w *world) makeClassBy(name, provisioner string) {
+	w.Helper()
+	classes := w.cluster.Client.StorageV1().StorageClasses()
+	_ = classes.Delete(w.Context(), name, metav1.DeleteOptions{}) // of a run that was cut off
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner}
+	_, err := classes.Create(w.Context(), class, metav1.CreateOptions{})
+	w.must(err)
+	w.Cleanup(func() {
+		if err := classes.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			w.Error(err)
+		}
+	})
 }
 
 // makeClass makes a copy of the class that the cluster's volumes have.

@@ -1,9 +1,13 @@
 package e2e
 
 import (
+	"context"
 	"maps"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestBadImageStopsTheRoll asks for a release that no registry has.
@@ -37,6 +41,38 @@ func TestBadImageStopsTheRoll(t *testing.T) {
 	w.expectRoll(pods, "orders-2")
 	w.expectVersion(3, "3.5.35")
 	w.finishLoad(writer)
+}
+
+// Somebody scales all members away while an upgrade has stopped at its first member, whose image no registry has: all come
+// back with that image, and the revert brings them back, one after the other.
+func TestScaledToNothingInAStoppedUpgrade(t *testing.T) {
+	takesLong(t)
+	t.Parallel()
+	w := newWorld(t, "nothing")
+	want := spec{version: "3.5.35", replicas: 3, backup: "Required"}
+	w.create(want)
+	history, members := w.recordHistory("history/"), w.record().Members
+	want.version = "3.6.99"
+	w.commit("Upgrade to a release that does not exist", want)
+	w.awaitHold("Stopped", rollLimit, "the roll stopped at orders-2", "3.6.99")
+	history.Stop()
+
+	w.must(w.daemon.Stop())
+	scaled := []byte(`{"spec":{"replicas":0}}`)
+	_, err := w.cluster.Client.AppsV1().StatefulSets(w.namespace).Patch(t.Context(), name, types.MergePatchType, scaled, metav1.PatchOptions{})
+	w.must(err)
+	w.eventually("no pod to be left", changeLimit, func(context.Context) (bool, error) { return len(w.uids()) == 0, nil })
+	w.start()
+	w.awaitHold("Stopped", holdLimit, "there is no quorum", "Image")
+
+	want.version = "3.5.35"
+	w.commit("Revert", want)
+	w.awaitIdle("3.5.35", 2*rollLimit)
+	w.expectVersion(3, "3.5.35")
+	if after := w.record().Members; !maps.Equal(members, after) {
+		t.Errorf("the members were %v and are %v", members, after)
+	}
+	w.checkHistory(history)
 }
 
 // TestRollback reverts an upgrade while two of three members are still old.

@@ -189,8 +189,8 @@ func mayRun(s *situation.Situation, p state.Pod) string {
 	return ""
 }
 
-// mayHaveRun is the release of which a member's data is to be thought: that of its pod; but a pod whose etcd never ran has
-// run nothing, and before a roll that has not let the lowest member go each member starts with what was before, too.
+// mayHaveRun is the release that a member may have run: that of its pod. But a pod whose etcd never ran has run nothing,
+// and while a roll has not let the lowest member go each one starts with what was before, too.
 func mayHaveRun(s *situation.Situation, p state.Pod) string {
 	if was := s.Observed.Record.Applied; !p.Ran && was != nil && s.Observed.Midway() {
 		return was.Version

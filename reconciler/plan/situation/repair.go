@@ -42,7 +42,8 @@ func (s *Situation) LossOf(p state.Pod) *Loss {
 		return &Loss{Member: p.Name, Since: p.DamageSince, Why: "the volume behind the claim of " + p.Name + " does not exist any more"}
 	case s.Formed() && !p.Ran && s.Observed.Volume(p.Name).Anew(): // it has run, so that the claim before had a volume
 		v := s.Observed.Volume(p.Name)
-		return &Loss{Member: p.Name, Since: v.Created, Why: fmt.Sprintf("volume claim %s was made anew and has no volume: the data of %s is gone with the one before", v.Claim, p.Name)}
+		return &Loss{Member: p.Name, Since: v.Created, Why: fmt.Sprintf("volume claim %s was made anew and has no volume: "+
+			"the data of %s is gone with the one before", v.Claim, p.Name)}
 	case p.NodeGone:
 		return &Loss{Member: p.Name, Since: p.NodeGoneSince, Why: "the node that has the volume of " + p.Name + " is gone"}
 	}

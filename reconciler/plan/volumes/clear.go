@@ -23,7 +23,8 @@ func Clear(s *situation.Situation, member string) verdict.Verdict {
 	_, retired := s.Observed.Record.Retired[member]
 	evictable := surge.Evictable(s.Desired.Name, s.Git.Spec, s.Observed) == member && volume != nil && (retired || volume.Terminating)
 	if Unmade(s, volume) {
-		return verdict.Do(action.DeleteVolume{Claim: volume.Claim, UID: volume.UID, Member: member}, "there is no volume behind it, and Git now asks for another one")
+		return verdict.Do(action.DeleteVolume{Claim: volume.Claim, UID: volume.UID, Member: member},
+			"there is no volume behind it, and Git now asks for another one")
 	}
 	switch {
 	case pod == nil || pod.Terminating || evictable:

@@ -9,17 +9,18 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// bound are the volumes of members that exist and stay: of the recorded members, or before there are any, of all places.
+// bound are the volumes of members that exist and stay: of the recorded members, or before there are any, of all.
 func bound(s *situation.Situation) []state.Volume {
 	all := s.Observed.Volumes
 	if s.Formed() {
 		all = s.MemberVolumes()
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(v state.Volume) bool { return v.Member == "" || !v.Bound || v.Terminating })
+	stays := func(v state.Volume) bool { return v.Bound && !v.Terminating }
+	return slices.DeleteFunc(slices.Clone(all), func(v state.Volume) bool { return !stays(v) })
 }
 
 // Changes lists what Git asks for that the volumes which exist cannot become. What the StatefulSet asks for does not
-// matter: it may speak of a class that no volume has ever had.
+// matter: it may name a class that no volume has ever had.
 func Changes(s *situation.Situation) []state.Change {
 	largest, other, class := int64(0), false, s.WantedClass()
 	for _, v := range bound(s) {
@@ -28,7 +29,8 @@ func Changes(s *situation.Situation) []state.Change {
 	}
 	var changes []state.Change
 	if wanted := s.WantedSize(); wanted > 0 && largest > wanted {
-		changes = append(changes, state.Change{Field: state.FieldSize, Text: fmt.Sprintf("%s (%s to %s)", state.FieldSize, state.SizeText(largest), state.SizeText(wanted))})
+		text := fmt.Sprintf("%s (%s to %s)", state.FieldSize, state.SizeText(largest), state.SizeText(wanted))
+		changes = append(changes, state.Change{Field: state.FieldSize, Text: text})
 	}
 	if other && s.Desired.Spec.Storage.ClassChange != schema.ClassChangeReplace {
 		changes = append(changes, state.Change{Field: state.FieldClass, Text: state.FieldClass})
@@ -36,8 +38,8 @@ func Changes(s *situation.Situation) []state.Change {
 	return changes
 }
 
-// Misshapen tells what volumes new members would get of the StatefulSet instead of those that Git asks for; "" where they get
-// these, and where Git asks for what the others cannot become.
+// Misshapen tells what volumes new members would get of the StatefulSet instead of those that Git asks for; "" where
+// they get these, and where Git asks for what the others cannot become.
 func Misshapen(s *situation.Situation) string {
 	switch set := s.Observed.Set; {
 	case set == nil || len(Changes(s)) > 0:
@@ -50,8 +52,8 @@ func Misshapen(s *situation.Situation) string {
 	return ""
 }
 
-// misclassed reports whether the StatefulSet asks for another class than Git does. Where Git names none, a class that no
-// volume has is not what Kubernetes would choose, either.
+// misclassed reports whether the StatefulSet asks for another class than Git does. Where Git names none, a class that
+// no volume has is not what Kubernetes would choose, either.
 func misclassed(s *situation.Situation) bool {
 	class, asked := s.WantedClass(), s.Observed.Set.ClaimClass
 	return class != "" && asked != class || class == "" && asked != "" && !has(s, asked)
@@ -62,9 +64,9 @@ func has(s *situation.Situation, class string) bool {
 	return slices.ContainsFunc(bound(s), func(v state.Volume) bool { return v.Class == class })
 }
 
-// Unmade reports whether a claim has no volume behind it and asks for one of another class than Git does, or a larger one, so
-// that it is worth nothing. Where Git names no class, it is one which was made for an earlier StatefulSet, of a
-// class that no volume has. A volume that is too small grows when it is there.
+// Unmade reports whether a claim has no volume behind it and asks for one of another class than Git does, or a larger
+// one, so that it is worth nothing. Where Git names no class, it is one which was made for an earlier StatefulSet, of
+// a class that no volume has. A volume that is too small grows when it is there.
 func Unmade(s *situation.Situation, v *state.Volume) bool {
 	if !v.Anew() || len(Changes(s)) > 0 {
 		return false
@@ -81,7 +83,8 @@ func Unmade(s *situation.Situation, v *state.Volume) bool {
 
 // Moves reports whether members are to be replaced for volumes of another class.
 func Moves(s *situation.Situation) bool {
-	return s.Formed() && s.ClassChanges() && s.Replaceable() && slices.ContainsFunc(bound(s), func(v state.Volume) bool { return v.Class != s.WantedClass() })
+	differs := func(v state.Volume) bool { return v.Class != s.WantedClass() }
+	return s.Formed() && s.ClassChanges() && s.Replaceable() && slices.ContainsFunc(bound(s), differs)
 }
 
 // HasMoved reports whether a member has a volume of the class that Git names.

@@ -24,12 +24,15 @@ func Try(s *situation.Situation) verdict.Verdict {
 	}
 	class, t := situation.ClassName(s.WantedClass()), s.Observed.Trial
 	const back = "set spec.storage.storageClassName back, or "
-	again := back + fmt.Sprintf("find out why with `kubectl -n %s describe job %s`, and delete that Job to have it tried again", s.Desired.Namespace, t.Job)
+	again := back + fmt.Sprintf("find out why with `kubectl -n %s describe job %s`, "+
+		"and delete that Job to have it tried again", s.Desired.Namespace, t.Job)
 	switch {
 	case t.Problem != "":
-		return verdict.Refuse(fmt.Sprintf("no member changes to a volume of %s: %s", class, t.Problem), back+"name a class that makes volumes")
+		return verdict.Refuse(fmt.Sprintf("no member changes to a volume of %s: %s", class, t.Problem),
+			back+"name a class that makes volumes")
 	case t.State == state.TrialNone:
-		return verdict.Do(action.TryClass{Class: s.WantedClass(), Size: s.WantedSize()}, "no member gives its volume up for one of a class that has not been seen to make any")
+		return verdict.Do(action.TryClass{Class: s.WantedClass(), Size: s.WantedSize()},
+			"no member gives its volume up for one of a class that has not been seen to make any")
 	case t.State == state.TrialRunning:
 		text := "a trial volume of " + class + " is being made, before a member gives its own up for one"
 		if t.Why != "" {
@@ -37,7 +40,8 @@ func Try(s *situation.Situation) verdict.Verdict {
 		}
 		return verdict.WaitFor(s, text, t.Since, trialTime, again)
 	case t.State == state.TrialFailed:
-		return verdict.Unhealthy(fmt.Sprintf("no member changes to a volume of %s: a trial volume could not be used: %s", class, t.Why), again)
+		return verdict.Unhealthy(
+			fmt.Sprintf("no member changes to a volume of %s: a trial volume could not be used: %s", class, t.Why), again)
 	}
 	return verdict.Pass()
 }

@@ -105,8 +105,8 @@ func reshape(s *situation.Situation) verdict.Verdict {
 	return release(s, other)
 }
 
-// Reshape does so before a member takes a place that is empty: it would ask for a volume of a class of which Git no longer
-// speaks. All others must have their pods, as Git wants them. A volume that is too small grows later.
+// Reshape does so before a member takes a place that is empty: it would ask for a volume of a class of which Git no
+// longer speaks. All others must have their pods, as Git wants them. A volume that is too small grows later.
 func Reshape(s *situation.Situation, place string) verdict.Verdict {
 	other := Misshapen(s)
 	if other == "" || !misclassed(s) && s.Observed.Set.ClaimSize <= s.WantedSize() {
@@ -119,14 +119,17 @@ func Reshape(s *situation.Situation, place string) verdict.Verdict {
 		if s.ClassChanges() && !Unmade(s, s.Observed.Volume(place)) {
 			return verdict.Pass() // it moves again, as the others do
 		}
-		return verdict.Refuse(fmt.Sprintf("%s would get %s: the StatefulSet is recreated for that when the pods of all others are as Git wants them, and that of %s is not", place, other, name),
+		return verdict.Refuse(
+			fmt.Sprintf("%s would get %s: the StatefulSet is recreated for that when the pods of all others are as Git wants them, "+
+				"and that of %s is not", place, other, name),
 			"revert what else the file says of the members since, and commit it again when "+place+" has joined")
 	}
 	return release(s, other)
 }
 
 func release(s *situation.Situation, other string) verdict.Verdict {
-	return verdict.Do(action.ReleaseSet{SetUID: s.Observed.Set.UID, PodUIDs: s.PodUIDs()}, "new members would get "+other+": it is recreated around its pods, and none of them restarts")
+	return verdict.Do(action.ReleaseSet{SetUID: s.Observed.Set.UID, PodUIDs: s.PodUIDs()},
+		"new members would get "+other+": it is recreated around its pods, and none of them restarts")
 }
 
 // filled reports whether every place of the StatefulSet has a pod, and no other pod is
