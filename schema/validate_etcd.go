@@ -93,7 +93,7 @@ func (v *validator) options(spec ClusterSpec) {
 			v.fail(child(field, name), "%s", message)
 			continue
 		}
-		if message, deprecated := release.Deprecated(version, name); deprecated && versionKnown {
+		if message, deprecated := release.Deprecated(version, name); deprecated && versionKnown && value != release.SkipV2Check {
 			v.warn(IDOptionDeprecated, child(field, name), "%s", message)
 		}
 		sound[name] = value
@@ -125,7 +125,9 @@ func optionProblem(name, value string) string {
 		}
 		return "write the name alone as the key and what follows it as its value: " + strconv.Quote(bare[:i]) + ": \"…\""
 	}
-	if why := reserved(bare); why != "" {
+	// The one value that the upgrade guide to 3.6 asks for.
+	skipsV2Check := name == "v2-deprecation" && value == release.SkipV2Check
+	if why := reserved(bare); why != "" && !skipsV2Check {
 		return why
 	}
 	switch {
@@ -176,7 +178,9 @@ func reserved(name string) string {
 		return "has its own field: write spec.etcd.autoCompaction"
 	case "force-new-cluster", "unsafe-no-fsync":
 		return "is refused: it can lose data that was acknowledged"
-	case "enable-v2", "experimental-enable-v2v3", "v2-deprecation":
+	case "v2-deprecation":
+		return "is refused with any value but " + release.SkipV2Check + ", which starts etcd 3.6 on data of the v2 API that nobody needs"
+	case "enable-v2", "experimental-enable-v2v3":
 		return "is refused: with the v2 API a cluster cannot be upgraded to etcd 3.6"
 	}
 	for _, prefix := range []string{"listen-", "advertise-", "discovery", "proxy"} {

@@ -64,7 +64,7 @@ var deprecatedRows = sync.OnceValue(func() []deprecatedRow {
 		},
 
 		{[]string{"max-snapshots"}, v36, v38, "", "CHANGELOG-3.6.md v3.6.8, PR 21161; CHANGELOG-3.7.md v3.7.0-rc.0, PR 21160"},
-		{[]string{"v2-deprecation"}, v36, v38, "leave it out, etcd ignores it", "etcdmain/config.go of v3.6.16 and v3.7.3"},
+		{[]string{"v2-deprecation"}, v36, v38, "leave it out, etcd ignores every value but write-only-skip-check", "etcdmain/config.go of v3.6.16 and v3.7.3"},
 	}
 })
 
@@ -83,6 +83,26 @@ func valueRows() []valueRow {
 		{"v2-deprecation", "not-yet", Version{3, 6, 0}, "leave it out", "measured"},
 	}
 }
+
+// addedValueRow is a value that a flag takes only from one patch of each line on.
+type addedValueRow struct {
+	name, value string
+	since       []safeRow
+}
+
+// addedValueRows are those that quorate lets be set.
+func addedValueRows() []addedValueRow {
+	return []addedValueRow{
+		{"v2-deprecation", SkipV2Check, []safeRow{
+			{Version{3, 5, 0}, Version{3, 5, 32}, "CHANGELOG-3.5.md v3.5.32, PR 21897"},
+			{Version{3, 6, 0}, Version{3, 6, 13}, "CHANGELOG-3.6.md v3.6.13, PR 21850"},
+		}},
+	}
+}
+
+// SkipV2Check is the one value of v2-deprecation that changes what a member does: it starts on data of the v2 API, which
+// the upgrade guide from 3.5 to 3.6 allows where nobody needs that data.
+const SkipV2Check = "write-only-skip-check"
 
 // clashRow is a flag that etcd does not take together with its successor.
 type clashRow struct{ old, kept, source string }

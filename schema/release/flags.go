@@ -240,6 +240,11 @@ func spellFlag(v Version, name string, s setting) (string, error) {
 			return "", fmt.Errorf("%s=%s is not taken from etcd %s on: %s", s.writtenAs, s.value, row.goneIn.Line(), row.instead)
 		}
 	}
+	for _, row := range addedValueRows() {
+		if since, known := safeFrom(row.since, v); row.name == name && row.value == s.value && !known {
+			return "", fmt.Errorf("etcd %s does not take %s=%s, which is new in %s: use that or later first", v, s.writtenAs, s.value, since)
+		}
+	}
 	for _, candidate := range []string{name, experimental + name} {
 		switch {
 		case !KnownFlag(v, candidate):

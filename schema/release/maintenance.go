@@ -45,3 +45,13 @@ func HashTrusted(v Version) bool {
 	}, v)
 	return safe
 }
+
+// MayDiverge says how members of release v that have no other fault may come to hold different data, or "": no patch of
+// the lines before 3.7 has the fix, so that it is told where members differ, and not at every upgrade.
+func MayDiverge(v Version) string {
+	fixed := Version{3, 7, 0} // CHANGELOG-3.7.md v3.7.0-rc.0, PR 21432; issue 18667, measured on 3.5.35 and 3.6.16
+	if !v.before(fixed) {
+		return ""
+	}
+	return fmt.Sprintf("a transaction that reads at a compacted revision can do that before etcd %s (etcd issue 18667)", fixed)
+}

@@ -41,3 +41,12 @@ func TestMaintenanceThatIsSafe(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
+
+func TestMayDiverge(t *testing.T) {
+	for version, want := range map[string]bool{"3.4.45": true, "3.5.35": true, "3.6.16": true, "3.7.0": false, "3.7.3": false} {
+		v, err := Parse(version)
+		if got := MayDiverge(v); err != nil || (got != "") != want {
+			t.Errorf("%s: %q, %v", version, got, err)
+		}
+	}
+}
