@@ -63,7 +63,7 @@ func TestScaledToNothingInAStoppedUpgrade(t *testing.T) {
 	w.must(err)
 	w.eventually("no pod to be left", changeLimit, func(context.Context) (bool, error) { return len(w.uids()) == 0, nil })
 	w.start()
-	w.awaitHold("Stopped", holdLimit, "there is no quorum", "Image")
+	w.awaitHold("Unhealthy", holdLimit, "there is no quorum", "Image")
 
 	want.version = "3.5.35"
 	w.commit("Revert", want)
