@@ -285,6 +285,9 @@ const (
 // DefaultRepairAfter is how long a member must be lost before it is replaced.
 const DefaultRepairAfter = 5 * time.Minute
 
+// DefaultNodeTimeout is how long a node that has a member's volume may be silent before the member is replaced.
+const DefaultNodeTimeout = time.Hour
+
 // RepairSpec is what is done about a member whose data is lost: its volume is
 // gone, empty or corrupt, or holds what an earlier member of its name has left, or
 // its node is gone with it. It is removed from the cluster, its volume is deleted,
@@ -296,6 +299,10 @@ type RepairSpec struct {
 	Mode RepairMode `json:"mode,omitempty"`
 	// After is how long the loss must last, 0s to 24h. Default 5m.
 	After *metav1.Duration `json:"after,omitempty"`
+	// NodeTimeout is how long the only node that has a member's volume may not report, while its Node object exists and
+	// is not tainted node.kubernetes.io/out-of-service, before the volume counts as lost: 0s to 168h. Default 1h: a node
+	// that restarts is back before. A volume that another node can have is never given up with a node.
+	NodeTimeout *metav1.Duration `json:"nodeTimeout,omitempty"`
 }
 
 // Mode decides whether quorate acts.

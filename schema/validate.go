@@ -20,6 +20,8 @@ const (
 	maxSoak     = time.Hour
 	// maxRepairAfter is the longest time of grace for a lost member.
 	maxRepairAfter = 24 * time.Hour
+	// maxNodeTimeout is the longest time for which a silent node may be waited for.
+	maxNodeTimeout = 7 * 24 * time.Hour
 	maxWave        = 99
 	maxOwner       = 1024
 	// advisedQuota is the size up to which etcd's authors test, in bytes.
@@ -286,6 +288,9 @@ func (v *validator) repair(r RepairSpec) {
 	}
 	if r.After != nil && (r.After.Duration < 0 || r.After.Duration > maxRepairAfter) {
 		v.fail("repair.after", "is %s and must be 0s to 24h", r.After.Duration)
+	}
+	if r.NodeTimeout != nil && (r.NodeTimeout.Duration < 0 || r.NodeTimeout.Duration > maxNodeTimeout) {
+		v.fail("repair.nodeTimeout", "is %s and must be 0s to 168h", r.NodeTimeout.Duration)
 	}
 }
 

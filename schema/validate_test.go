@@ -296,7 +296,7 @@ func TestValidate8ReservedOptions(t *testing.T) {
 		"cert-file", "key-file", "trusted-ca-file", "ca-file", "peer-cert-file", "peer-key-file", "peer-trusted-ca-file", "client-cert-file",
 		"client-crl-file", "client-cert-auth", "peer-client-cert-auth", "auto-tls", "peer-auto-tls", "peer-cert-allowed-cn",
 		"config-file", "force-new-cluster", "quota-backend-bytes", "auto-compaction-mode", "auto-compaction-retention", "enable-v2",
-		"experimental-enable-v2v3", "discovery", "discovery-srv", "discovery-password", "proxy", "unsafe-no-fsync", "strict-reconfig-check",
+		"experimental-enable-v2v3", "v2-deprecation", "discovery", "discovery-srv", "discovery-password", "proxy", "unsafe-no-fsync", "strict-reconfig-check",
 	} {
 		for _, written := range []string{name, "--" + name, "-" + name + "=x"} {
 			c := valid()
@@ -305,6 +305,29 @@ func TestValidate8ReservedOptions(t *testing.T) {
 			if !strings.Contains(got, "is reserved") && !strings.Contains(got, "is refused") && !strings.Contains(got, "has its own field") {
 				t.Errorf("%s: %q", written, got)
 			}
+		}
+	}
+}
+
+// The upgrade guide to 3.6 lets etcd start on v2 data that nobody needs, by a value that older patches refuse to start with.
+func TestTheV2CheckIsSkippedWhereEtcdCan(t *testing.T) {
+	for version, want := range map[string]string{
+		"3.5.31": "etcd 3.5.31 does not take v2-deprecation=write-only-skip-check, which is new in 3.5.32",
+		"3.5.35": "", "3.6.16": "", "3.7.3": "",
+		"3.6.12": "which is new in 3.6.13",
+		"3.4.45": "v2-deprecation",
+	} {
+		c := valid()
+		c.Spec.Version = version
+		c.Spec.Etcd.Options = map[string]string{"v2-deprecation": "write-only-skip-check"}
+		var got []string
+		for _, finding := range Validate(c) {
+			if strings.Contains(finding.Field, "options") {
+				got = append(got, finding.Message)
+			}
+		}
+		if text := strings.Join(got, "\n"); (want == "") != (text == "") || !strings.Contains(text, want) {
+			t.Errorf("%s: %q, not %q", version, text, want)
 		}
 	}
 }
@@ -353,4 +376,22 @@ func nineChecks() (all []UpgradeCheck) {
 		all = append(all, UpgradeCheck{Name: name, HTTP: &HTTPCheck{URL: "http://a"}})
 	}
 	return all
+}
+
+func TestRepairTimesHaveBounds(t *testing.T) {
+	for _, c := range []struct {
+		repair RepairSpec
+		want   string
+	}{
+		{RepairSpec{After: &metav1.Duration{Duration: 25 * time.Hour}}, "is 25h0m0s and must be 0s to 24h"},
+		{RepairSpec{NodeTimeout: &metav1.Duration{Duration: -1}}, "is -1ns and must be 0s to 168h"},
+		{RepairSpec{NodeTimeout: &metav1.Duration{Duration: 169 * time.Hour}}, "is 169h0m0s and must be 0s to 168h"},
+		{RepairSpec{NodeTimeout: &metav1.Duration{Duration: 168 * time.Hour}}, ""},
+	} {
+		cluster := valid()
+		cluster.Spec.Repair = c.repair
+		if got := lines(Validate(cluster)); (c.want == "") != !strings.Contains(got, "spec.repair") || !strings.Contains(got, c.want) {
+			t.Errorf("%+v: %q, not %q", c.repair, got, c.want)
+		}
+	}
 }

@@ -138,10 +138,11 @@ func rules() []Entry {
 		},
 		{
 			Name:  "recovery",
-			Means: "The cluster has lost its quorum: too few members are left to agree on a write. The hold lists what is left of each. Or a recovery was requested and is refused.",
+			Means: "The cluster has lost its quorum: too few members are left to agree on a write. The hold lists what is left of each. Or that is unknown, because members are on nodes that do not report to Kubernetes. Or a recovery was requested and is refused.",
 			Why:   "Continuing with less than a quorum may lose acknowledged writes, so quorate never does it automatically.",
 			Do: []string{
 				"First bring members back: their nodes, their volumes, their pods. With a quorum, nothing is lost.",
+				"What is on a node that only does not report may serve clients. Where the node is off for certain, delete its Node object or taint it node.kubernetes.io/out-of-service: no recovery begins before.",
 				"Only where that cannot be, write the spec.recovery that the hold gives: from a member that is left, or from a backup. It works once, and keeps the old data.",
 				"When there is a quorum again, remove spec.recovery from the file.",
 			},

@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -45,12 +44,12 @@ type gathered struct {
 	// the place of; chosen is its backup, while it has not begun.
 	restore *desired.Restore
 	chosen  state.Chosen
-	// nodes is since when the node of a pod that is not ready is gone, by pod.
-	nodes map[string]time.Time
+	// nodes are the nodes that are gone or silent of pods that are not ready and whose volume is tied to them, by pod.
+	nodes map[string]goneNode
 	// lost is the node that does not report of a pod that should have stopped, by pod.
 	lost map[string]string
-	// kubelets is whether the node of a pod reports, by pod, while no member answers.
-	kubelets map[string]bool
+	// kubelets are what is known of those that have the pods, by pod, while no member answers.
+	kubelets map[string]kubelet
 	// shut is why the node takes no new pod to which the volume of a pod is tied that is about
 	// to stop, by pod.
 	shut map[string]shutNode

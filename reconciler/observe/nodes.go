@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,21 +16,28 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// goneNodes is since when the nodes are gone that volumes of pods are tied to, by pod.
+// goneNode is a node that a pod cannot start on.
+type goneNode struct {
+	since time.Time
+	// silent says that the node only does not report, and may be back with what is on it.
+	silent bool
+}
+
+// goneNodes are the nodes that are gone, or do not report, to which volumes of pods are tied, by pod.
 // Nodes and volumes are read only for pods that are not ready: at rest nothing is
 // asked.
-func (o *Observer) goneNodes(ctx context.Context, rec *record.Record, live liveCluster) (map[string]time.Time, error) {
-	gone := map[string]time.Time{}
+func (o *Observer) goneNodes(ctx context.Context, rec *record.Record, live liveCluster) (map[string]goneNode, error) {
+	gone := map[string]goneNode{}
 	for _, p := range live.pods {
 		if pods.Ready(p) {
 			continue
 		}
-		is, since, err := o.nodeGone(ctx, p, live.claim(naming.Claim(rec.Claims(), p.Name)))
+		is, node, err := o.nodeGone(ctx, p, live.claim(naming.Claim(rec.Claims(), p.Name)))
 		if err != nil {
 			return nil, err
 		}
 		if is {
-			gone[p.Name] = since
+			gone[p.Name] = node
 		}
 	}
 	return gone, nil
@@ -40,32 +48,43 @@ func (o *Observer) goneNodes(ctx context.Context, rec *record.Record, live liveC
 // are read only then; where quorate may not read them, of no pod on a node: a ready one
 // counts, as Kubernetes itself calls the pods of a silent node unready before long, and one
 // that is not ready does not.
-func (o *Observer) reportingNodes(ctx context.Context, g gathered) (map[string]bool, error) {
+func (o *Observer) reportingNodes(ctx context.Context, g gathered) (map[string]kubelet, error) {
 	if len(g.rounds) == 0 || g.rounds[len(g.rounds)-1].Problem == "" {
 		return nil, nil
 	}
-	reporting := map[string]bool{}
+	kubelets := map[string]kubelet{}
 	for _, p := range g.pods {
 		if p.Spec.NodeName == "" {
-			reporting[p.Name] = true // nothing of it runs anywhere
+			kubelets[p.Name] = kubelet{reports: true} // nothing of it runs anywhere
 			continue
 		}
-		is, known, err := o.nodeReports(ctx, p)
+		k, known, err := o.kubeletOf(ctx, p)
 		if err != nil {
 			return nil, err
 		}
 		if known {
-			reporting[p.Name] = is
+			kubelets[p.Name] = k
 		}
 	}
-	return reporting, nil
+	return kubelets, nil
 }
 
-// nodeReports reports whether the node on which a pod is exists and reports; that is not
-// known where quorate may not read nodes.
-func (o *Observer) nodeReports(ctx context.Context, p *corev1.Pod) (is, known bool, err error) {
+// kubelet is what is known of the one that has a pod.
+type kubelet struct {
+	// reports says that its node exists and reports. stopped says that nothing of the pod runs on it, by the word of
+	// whoever deleted the Node object or tainted it out-of-service.
+	reports, stopped bool
+}
+
+// kubeletOf is that of a pod; it is not known where quorate may not read nodes.
+func (o *Observer) kubeletOf(ctx context.Context, p *corev1.Pod) (k kubelet, known bool, err error) {
 	node, known, err := o.nodeOf(ctx, p)
-	return node != nil && reports(*node), known, err
+	return kubelet{reports: node != nil && reports(*node), stopped: node == nil || outOfService(*node)}, known, err
+}
+
+// outOfService reports whether a person has said that a node is off, for good or for now.
+func outOfService(n corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 }
 
 // nodeOf is the node on which a pod is, nil where it does not exist; that is not known
@@ -95,11 +114,11 @@ func (o *Observer) lostNodes(ctx context.Context, live liveCluster) (map[string]
 		if p.Spec.NodeName == "" || p.DeletionTimestamp == nil || o.Now().Before(p.DeletionTimestamp.Time) {
 			continue
 		}
-		is, known, err := o.nodeReports(ctx, p)
+		k, known, err := o.kubeletOf(ctx, p)
 		if err != nil {
 			return nil, err
 		}
-		if known && !is {
+		if known && !k.reports {
 			lost[p.Name] = p.Spec.NodeName
 		}
 	}
@@ -128,8 +147,11 @@ func (v *View) describeDamage(g gathered) {
 	for i, p := range g.pods {
 		pod := &v.Observed.Pods[i] // described in this order
 		claim := g.claim(v.ClaimName(pod.Name))
-		reports, known := g.kubelets[p.Name]
-		pod.NodeSilent, pod.Reported = known && !reports && (pod.Ready || pod.EtcdReady), reports && !pod.Ready
+		k, known := g.kubelets[p.Name]
+		pod.NodeSilent, pod.Reported = known && !k.reports && (pod.Ready || pod.EtcdReady), k.reports && !pod.Ready
+		if known && !k.reports && !k.stopped {
+			pod.SilentNode = p.Spec.NodeName
+		}
 		pod.LostNode = g.lost[p.Name]
 		pod.Unclaimed = claim == nil && pods.Mounts(p, v.ClaimName(pod.Name))
 		if pod.Ready {
@@ -143,15 +165,15 @@ func (v *View) describeDamage(g gathered) {
 		if pod.Damage != "" {
 			pod.DamageSince = pods.NotReadySince(p)
 		}
-		pod.NodeGoneSince, pod.NodeGone = g.nodes[pod.Name]
+		gone, is := g.nodes[pod.Name]
+		pod.NodeGone, pod.NodeGoneSince, pod.NodeStopped = is, gone.since, is && !gone.silent
 	}
 }
 
-// nodeGone reports whether the node is gone to which a pod's volume is tied, and since
-// when. A volume that can go to another node loses nothing with one, and where
-// quorate may not read nodes, none is gone. A volume names its node by a label,
-// which need not be the node's name.
-func (o *Observer) nodeGone(ctx context.Context, p *corev1.Pod, claim *corev1.PersistentVolumeClaim) (bool, time.Time, error) {
+// nodeGone reports whether the node is gone, or does not report, to which a pod's volume is tied. A volume that can go to
+// another node loses nothing with one, and where quorate may not read nodes, none is gone. A volume names its node by a
+// label, which need not be the node's name.
+func (o *Observer) nodeGone(ctx context.Context, p *corev1.Pod, claim *corev1.PersistentVolumeClaim) (bool, goneNode, error) {
 	var nodes *corev1.NodeList
 	host, err := o.hostOfVolume(ctx, claim)
 	if err == nil && host != "" {
@@ -159,18 +181,18 @@ func (o *Observer) nodeGone(ctx context.Context, p *corev1.Pod, claim *corev1.Pe
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return false, time.Time{}, nil
+		return false, goneNode{}, nil
 	case err != nil:
-		return false, time.Time{}, fmt.Errorf("get the node of %s: %w", p.Name, err)
+		return false, goneNode{}, fmt.Errorf("get the node of %s: %w", p.Name, err)
 	case host == "":
-		return false, time.Time{}, nil
+		return false, goneNode{}, nil
 	case len(nodes.Items) == 0:
-		return true, pods.NotReadySince(p), nil
+		return true, goneNode{since: pods.NotReadySince(p)}, nil
 	}
 	if c := readyCondition(nodes.Items[0]); c != nil && c.Status != corev1.ConditionTrue {
-		return true, c.LastTransitionTime.Time, nil
+		return true, goneNode{since: c.LastTransitionTime.Time, silent: !outOfService(nodes.Items[0])}, nil
 	}
-	return false, time.Time{}, nil
+	return false, goneNode{}, nil
 }
 
 // hostOfVolume is the host name of the only node on which the volume of a claim is,

@@ -44,12 +44,27 @@ func putNode(w *reconcilertest.World, name, host string, ready corev1.ConditionS
 	})
 }
 
+// taint says of a node that it is off.
+func taint(w *reconcilertest.World, name string) {
+	w.Helper()
+	nodes := w.R.Observer.Kube.CoreV1().Nodes()
+	node, err := nodes.Get(w.Context(), name, metav1.GetOptions{})
+	if err == nil {
+		node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}}
+		_, err = nodes.Update(w.Context(), node, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
 func TestNodeThatHasTheVolume(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		since, earlier := time.Now().Add(-time.Hour).Truncate(time.Second), time.Now().Add(-2*time.Hour).Truncate(time.Second)
+		stopped := false
 		check := func(when string, gone bool, want time.Time) {
 			t.Helper()
-			if p := podSeen(w); p.NodeGone != gone || !p.NodeGoneSince.Equal(want) || p.Damage != "" || !p.DamageSince.IsZero() {
+			if p := podSeen(w); p.NodeGone != gone || p.NodeStopped != stopped || !p.NodeGoneSince.Equal(want) || p.Damage != "" || !p.DamageSince.IsZero() {
 				t.Errorf("%s: %+v", when, p)
 			}
 		}
@@ -64,7 +79,9 @@ func TestNodeThatHasTheVolume(t *testing.T) {
 		reconcilertest.Tie(w, corev1.ClaimBound, "host-1", "host-2")
 		check("a volume that one other node can have", false, time.Time{})
 		reconcilertest.Tie(w, corev1.ClaimBound, "host-1")
+		stopped = true
 		check("no such node", true, since)
+		stopped = false
 		if err := w.API.Tracker().Delete(reconcilertest.ClaimsResource(), "shop", "data-orders-1"); err != nil {
 			t.Fatal(err)
 		}
@@ -75,6 +92,10 @@ func TestNodeThatHasTheVolume(t *testing.T) {
 		check("a node of another name that is well", false, time.Time{})
 		putNode(w, "another-name", "host-1", corev1.ConditionUnknown, earlier)
 		check("a node that does not answer", true, earlier)
+		taint(w, "another-name")
+		stopped = true
+		check("one that a person calls off", true, earlier)
+		stopped = false
 		w.API.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("no"))
 		})
@@ -215,8 +236,12 @@ func TestAReadyPodOnASilentNode(t *testing.T) {
 			t.Error("its node was read although the members answer")
 		}
 		w.Etcd.Change = func(r *state.Round) { r.Problem = "orders-0: status: context deadline exceeded" }
-		if !podSeen(w).NodeSilent {
+		if p := podSeen(w); !p.NodeSilent || p.SilentNode != "n1" {
 			t.Error("the word of a silent node counts")
+		}
+		taint(w, "n1")
+		if p := podSeen(w); !p.NodeSilent || p.SilentNode != "" {
+			t.Error("what is on a node that is off may serve")
 		}
 		putNode(w, "n1", "host-1", corev1.ConditionTrue, time.Now())
 		if podSeen(w).NodeSilent {
@@ -227,8 +252,8 @@ func TestAReadyPodOnASilentNode(t *testing.T) {
 		w.Put(corev1.SchemeGroupVersion.WithResource("pods"), p)
 		w.Settle()
 		w.Settle()
-		if !podSeen(w).NodeSilent {
-			t.Error("the word of a node that does not exist counts")
+		if p := podSeen(w); !p.NodeSilent || p.SilentNode != "" {
+			t.Error("the word of a node that does not exist counts, or what was on it may serve")
 		}
 		w.API.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("no"))

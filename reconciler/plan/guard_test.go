@@ -105,7 +105,10 @@ func (w *world) stranded(i int8) bool {
 func (w *world) lookAtTrouble(i int8, out *state.Pod) {
 	p, c := &w.pods[i], &w.claims[i]
 	if c.pinned || c.unheard {
-		out.NodeGone, out.NodeGoneSince = true, noonPlus(c.since)
+		out.NodeGone, out.NodeGoneSince, out.NodeStopped = true, noonPlus(c.since), c.pinned
+	}
+	if c.unheard {
+		out.SilentNode = "n1"
 	}
 	if c.shut && w.ready(i) {
 		out.Shut, out.ShutBy = "n1", "is cordoned"

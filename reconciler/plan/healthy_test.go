@@ -158,7 +158,7 @@ func seen(ordinal int32, by state.Peers) mutation {
 func cutOff(ordinal int32) mutation {
 	return func(s *situation.Situation) {
 		p := podAt(s, ordinal)
-		p.Ready, p.NodeGone, p.NodeGoneSince = false, true, noon.Add(-time.Hour)
+		p.Ready, p.NodeGone, p.NodeStopped, p.NodeGoneSince = false, true, true, noon.Add(-time.Hour)
 	}
 }
 

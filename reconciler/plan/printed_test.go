@@ -288,14 +288,14 @@ func (p *printer) pods() {
 		return
 	}
 	p.section("pods")
-	p.row("name", "template", "version", "ready", "since", "runs", "created", "damaged", "terminating", "going", "finalizers", "ran", "crashed", "unpulled", "damage", "node-gone", "shut", "drained", "barred", "trouble")
+	p.row("name", "template", "version", "ready", "since", "runs", "created", "damaged", "terminating", "going", "finalizers", "ran", "crashed", "unpulled", "damage", "node-gone", "node-stopped", "silent-node", "shut", "drained", "barred", "trouble")
 	for _, pod := range p.o.Pods {
 		damaged := pod.DamageSince
 		if pod.NodeGone {
 			damaged = pod.NodeGoneSince
 		}
 		p.row(pod.Name, pod.Template, pod.Version, yes(pod.Ready), p.age(pod.ReadySince), iff(!pod.RunsSince.IsZero(), p.age(pod.RunsSince)), p.age(pod.Created), iff(!damaged.IsZero(), p.age(damaged)),
-			yes(pod.Terminating), iff(!pod.GoingSince.IsZero(), p.age(pod.GoingSince)), pod.Finalizers, yes(pod.Ran), yes(pod.Crashed), yes(pod.Unpulled), pod.Damage, yes(pod.NodeGone), pod.Shut, pod.Drained, yes(pod.Barred), pod.Trouble)
+			yes(pod.Terminating), iff(!pod.GoingSince.IsZero(), p.age(pod.GoingSince)), pod.Finalizers, yes(pod.Ran), yes(pod.Crashed), yes(pod.Unpulled), pod.Damage, yes(pod.NodeGone), yes(pod.NodeStopped), pod.SilentNode, pod.Shut, pod.Drained, yes(pod.Barred), pod.Trouble)
 	}
 }
 

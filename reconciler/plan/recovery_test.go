@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -114,8 +115,22 @@ func TestQuorumLoss(t *testing.T) {
 			s.Observed.Record.Joining = &state.Joining{Member: "orders-2", ID: "m2", Promoting: true}
 		})},
 		{name: "43: a learner has none", size: 1, change: with(leftAlone(0), func(s *situation.Situation) { s.Observed.Record.Joining = &state.Joining{Member: "orders-1", ID: "n1"} })},
+		{name: "17: members on nodes that do not report may serve", change: with(leftAlone(0), onSilentNode(1, 2)), want: "Unreachable: it is unknown whether the cluster has a quorum: 1 of 3 members answer, and these are on nodes that do not report to Kubernetes, where they may serve: orders-1 on node n1, orders-2 on node n2"},
+		{name: "17: also one whose pod Kubernetes evicts", change: with(leftAlone(0), onSilentNode(1), podOfMember(1, func(p *state.Pod) { p.Terminating = true })), want: "Unreachable: "},
+		{name: "17: no recovery begins beside them", change: with(leftAlone(0), onSilentNode(1, 2), asksFor("c1", "orders-0", "")), want: "spec.recovery is not begun, because it would stop a cluster that may serve"},
+		{name: "17: too few of them are no quorum", size: 5, change: with(leftAlone(0), onSilentNode(1)), want: "Unhealthy: the quorum is lost"},
+		{name: "17: one beside two that have lost theirs may bring it back", size: 3, change: with(leftAlone(), onSilentNode(1)), want: "Unhealthy: the quorum is lost"},
 		{name: "17: nothing is done on its own", change: leftAlone(0), want: `or, to give up what only they have, commit spec.recovery: {clusterID: "c1", member: orders-0} or {clusterID: "c1", objectURL: the URL of a backup}`},
 	})
+}
+
+// onSilentNode puts the pods of members on nodes that do not report.
+func onSilentNode(ordinals ...int32) mutation {
+	return func(s *situation.Situation) {
+		for _, i := range ordinals {
+			podAt(s, i).SilentNode = fmt.Sprintf("n%d", i)
+		}
+	}
 }
 
 // asksFor lets Git ask for a recovery.

@@ -108,7 +108,7 @@ func repairable(s *situation.Situation, lost []situation.Loss) verdict.Verdict {
 		return verdict.Unhealthy(what.Text+"; "+problem,
 			"nothing is replaced without a quorum of the others: bring members back, or restore a backup into a new cluster").About(what)
 	}
-	mode, after := s.Desired.Spec.Repair.Mode, repairAfter(s.Desired.Spec)
+	mode := s.Desired.Spec.Repair.Mode
 	switch {
 	case mode == schema.RepairNever && !l.Asked:
 		return verdict.Unhealthy(what.Text, "spec.repair.mode is Never: set it to Automatic to have the member replaced, or bring its volume back").About(what)
@@ -119,9 +119,11 @@ func repairable(s *situation.Situation, lost []situation.Loss) verdict.Verdict {
 	if problem := s.OthersHealthy(lost); !problem.None() {
 		return verdict.Unhealthy(what.Text+"; it is replaced when the others are healthy, but "+problem.Text, "check the member named here").About(problem)
 	}
+	after, unless := lossTime(s.Desired.Spec.Repair, l)
 	if left := after - s.Now.Sub(l.Since); left > 0 && s.WantsMember(l.Member) {
 		// No countdown: each of its seconds would be a line in the log.
-		return verdict.WaitUntil(fmt.Sprintf("%s; it is replaced when that has lasted %s, unless it comes back", l.Why, after), l.Since).About(what).Again(min(left, verdict.Later))
+		return verdict.WaitUntil(fmt.Sprintf("%s; it is replaced when that has lasted %s, unless it comes back%s", l.Why, after, unless), l.Since).
+			About(what).Again(min(left, verdict.Later))
 	}
 	if why, do := situation.KeptOn(s, s.Observed.Volume(l.Member)); why != "" && s.WantsMember(l.Member) {
 		return verdict.Unhealthy(l.Why+"; it is not replaced, because "+why, do).At(l.Member)
@@ -164,12 +166,17 @@ func seenTwice(s *situation.Situation, member string) verdict.Verdict {
 	return verdict.Pass()
 }
 
-// repairAfter is how long a loss must last.
-func repairAfter(spec schema.ClusterSpec) time.Duration {
-	if spec.Repair.After == nil {
-		return schema.DefaultRepairAfter
+// lossTime is how long a loss must last before the member is replaced, and what shortens that.
+func lossTime(repair schema.RepairSpec, l situation.Loss) (after time.Duration, unless string) {
+	after, set := schema.DefaultRepairAfter, repair.After
+	if l.NodeSilent {
+		after, set = schema.DefaultNodeTimeout, repair.NodeTimeout
+		unless = "; or sooner, once its Node object is deleted or tainted node.kubernetes.io/out-of-service"
 	}
-	return spec.Repair.After.Duration
+	if set != nil {
+		after = set.Duration
+	}
+	return after, unless
 }
 
 // losses are the members whose data is lost, those that Git does not want any

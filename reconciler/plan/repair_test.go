@@ -46,6 +46,13 @@ func keeps(ordinal int32) mutation {
 	}
 }
 
+// silentFor is a member whose volume only one node has, which has not reported for some time.
+func silentFor(d time.Duration) mutation {
+	return with(down(1), savedFor("repair orders-1"), func(s *situation.Situation) {
+		podAt(s, 1).NodeGone, podAt(s, 1).NodeGoneSince = true, noon.Add(-d)
+	})
+}
+
 func TestRepair(t *testing.T) {
 	mode := func(m schema.RepairMode) mutation {
 		return func(s *situation.Situation) { s.Desired.Spec.Repair.Mode = m }
@@ -112,8 +119,13 @@ func TestRepair(t *testing.T) {
 		{name: "80: nor that of a member that is being replaced", change: with(foreign, func(s *situation.Situation) { s.Observed.Record.Replacing = "orders-1" }), want: "Unhealthy: volume claim data-orders-1"},
 		{name: "80: the only member has no other to join", size: 1, change: damaged(0, state.DamageForeign, time.Hour), want: "or restore a backup into a new cluster"},
 		{name: "76: a node that is gone", change: with(down(1), savedFor("repair orders-1"), func(s *situation.Situation) {
-			podAt(s, 1).NodeGone, podAt(s, 1).NodeGoneSince = true, noon.Add(-time.Hour)
+			podAt(s, 1).NodeGone, podAt(s, 1).NodeStopped, podAt(s, 1).NodeGoneSince = true, true, noon.Add(-time.Hour)
 		}), want: "write down that orders-1 leaves: the node that has the volume of orders-1 is gone"},
+		{name: "76: a node that does not report may be back", change: silentFor(7 * time.Minute), want: "Waiting: the node that has the volume of orders-1 does not report; it is replaced when that has lasted 1h0m0s, unless it comes back; or sooner, once its Node object is deleted or tainted node.kubernetes.io/out-of-service"},
+		{name: "76: a node that does not report for an hour is given up", change: silentFor(time.Hour), want: "write down that orders-1 leaves: the node that has the volume of orders-1 does not report"},
+		{name: "76: the time is Git's", change: with(silentFor(7*time.Minute), func(s *situation.Situation) {
+			s.Desired.Spec.Repair = schema.RepairSpec{After: &metav1.Duration{}, NodeTimeout: &metav1.Duration{Duration: 8 * time.Minute}}
+		}), want: "it is replaced when that has lasted 8m0s"},
 		{name: "303: one that answers is not lost with its node", change: with(cutOff(1), savedFor("repair orders-1"))},
 		{name: "303: nor one that answered a moment ago", change: with(cutOff(1), savedFor("repair orders-1"), func(s *situation.Situation) { memberAt(s, 1).Problem = "timeout" })},
 		{name: "303: nor one that its peers do not hear, and that answers", change: with(down(1), leads(0), cutOff(1), savedFor("repair orders-1"), func(s *situation.Situation) {

@@ -141,7 +141,7 @@ func vocabulary() map[string]string {
 		"fleet":        "limit state name wave since broken check for why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds keeps size capacity class terminating bound growing rigid trouble created going finalizers",
 		"set":     "template current replicas partition settled immutable claims created terminating going finalizers scaled-by status changed refused refused-pods refused-last",
-		"pods":    "name template version ready since runs created damaged terminating going lost-node finalizers ran crashed unpulled damage node-gone node-silent unclaimed shut drained barred unreported down trouble",
+		"pods":    "name template version ready since runs created damaged terminating going lost-node finalizers ran crashed unpulled damage node-gone node-stopped node-silent silent-node unclaimed shut drained barred unreported down trouble",
 		"restore": "state detail job", "trial": "state problem why job since",
 		"members": look, "before": look, "plan": "",
 	}
@@ -492,7 +492,7 @@ func podOf(t *testing.T, r row) state.Pod {
 	pod := state.Pod{
 		Name: r["name"], Found: found, Ordinal: int32(ordinal), UID: "pod-" + r["name"], Template: r["template"], Version: r["version"],
 		Ready: r["ready"] == "yes", Terminating: r["terminating"] == "yes", Trouble: r["trouble"],
-		Damage: r["damage"], NodeGone: r["node-gone"] == "yes", NodeSilent: r["node-silent"] == "yes", Unclaimed: r["unclaimed"] == "yes",
+		Damage: r["damage"], NodeGone: r["node-gone"] == "yes", NodeStopped: r["node-stopped"] == "yes", SilentNode: r["silent-node"], NodeSilent: r["node-silent"] == "yes", Unclaimed: r["unclaimed"] == "yes",
 		Created: ago(t, cmp.Or(r["created"], r["since"])), ReadySince: ago(t, r["since"]), RunsSince: told(t, r["runs"]), Ran: r["ready"] == "yes" || r["ran"] == "yes",
 		Barred: r["barred"] == "yes", Reported: r["ready"] != "yes" && r["unreported"] != "yes", DownSince: told(t, r["down"]),
 		Crashed: r["crashed"] == "yes", Unpulled: r["unpulled"] == "yes", Shut: r["shut"], ShutBy: iff(r["shut"] != "", "is cordoned"),

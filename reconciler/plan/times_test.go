@@ -58,8 +58,12 @@ func foreignWaits() []wait {
 		}, 5 * time.Minute, "write down that orders-1 leaves"},
 		{"of a repair for a node that is gone", func(s *situation.Situation, at time.Time) {
 			with(down(1), savedFor("repair orders-1"))(s)
-			podAt(s, 1).NodeGone, podAt(s, 1).NodeGoneSince = true, at
+			podAt(s, 1).NodeGone, podAt(s, 1).NodeStopped, podAt(s, 1).NodeGoneSince = true, true, at
 		}, 5 * time.Minute, "write down that orders-1 leaves"},
+		{"of a repair for a node that is silent", func(s *situation.Situation, at time.Time) {
+			with(down(1), savedFor("repair orders-1"))(s)
+			podAt(s, 1).NodeGone, podAt(s, 1).NodeGoneSince = true, at
+		}, time.Hour, "write down that orders-1 leaves"},
 		{"after a join that failed", func(s *situation.Situation, at time.Time) {
 			rejoins(s)
 			s.Observed.Record.FailedJoin = &state.FailedJoin{Member: "orders-1", At: at, Times: 1}

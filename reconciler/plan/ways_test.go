@@ -88,6 +88,7 @@ func advices() []advice {
 		{rules: "membership", says: "nothing is removed until the others are healthy", seldom: true, ways: []exit{check}},
 		{rules: "settled missing remedy member", says: "find out why", seldom: true, ways: []exit{check, admit, starts, revert}},
 		{rules: "recovery", says: "bring back a node or a volume", ways: []exit{allBack, {name: "commit spec.recovery", take: (*world).recover, loses: true}}},
+		{rules: "recovery", says: "or their way to the control plane, back", seldom: true, ways: []exit{check}},
 		{rules: "remedy", says: "set spec.version to what the members run", ways: []exit{{name: "set spec.version to what they run", take: (*world).chooseNamed}, admit}},
 		{rules: "remedy", says: "the others are restarted when it", seldom: true, ways: []exit{check, starts, revert}},
 		{rules: "remedy", says: "commit what lets them start", ways: []exit{starts, {name: "commit spec.recovery", take: (*world).recover, loses: true}}},

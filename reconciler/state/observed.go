@@ -495,9 +495,10 @@ type Pod struct {
 	Damage      string
 	DamageSince time.Time
 	// NodeGone says that the node to which its volume is tied does not exist or does
-	// not answer, so that the pod can start nowhere. NodeGoneSince is since when.
-	NodeGone      bool
-	NodeGoneSince time.Time
+	// not report, so that the pod can start nowhere. NodeGoneSince is since when. NodeStopped says that nothing runs on
+	// it by the word of a person or of a cloud: the Node object is gone, or tainted out-of-service.
+	NodeGone, NodeStopped bool
+	NodeGoneSince         time.Time
 	// Shut is the node to which its volume is tied, where that takes no new pod of the
 	// cluster, and ShutBy why: what is stopped there does not come back. Both are "" where
 	// that is not so, and of a pod that no roll is about to stop.
@@ -512,6 +513,9 @@ type Pod struct {
 	// NodeSilent says that the node on which it runs does not report, so that Ready is
 	// what was so once. It is looked up only while the members do not answer.
 	NodeSilent bool
+	// SilentNode is the node on which it is, where that exists and does not report, and nobody has tainted it
+	// out-of-service: its etcd may serve there. It is looked up only while the members do not answer.
+	SilentNode string
 	// Reported says that what the status of a pod that is not ready says of its containers
 	// is so now: its node reports, or it is on none. It is looked up only while the members
 	// do not answer.

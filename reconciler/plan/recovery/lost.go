@@ -25,7 +25,11 @@ func Lost(s *situation.Situation) verdict.Verdict {
 		return verdict.Do(action.RefuseRecovery{}, "Git no longer asks for it")
 	case !s.QuorumLost(oneShot != ""):
 		return needlessRecovery(s, oneShot)
-	case oneShot != "":
+	}
+	if v := silent(s, oneShot); !v.Silent() {
+		return v
+	}
+	if oneShot != "" {
 		return begin(s, oneShot)
 	}
 	left := s.Inventory()

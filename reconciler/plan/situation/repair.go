@@ -20,6 +20,8 @@ type Loss struct {
 	Since time.Time
 	// asked: nothing is lost, and Git asks for another member.
 	Asked bool
+	// NodeSilent says that its node may be back, and the data with it: nodes restart.
+	NodeSilent bool
 	// Serving says that the member serves, and is replaced all the same: Git asks for
 	// that, or it holds other data than the others.
 	Serving bool
@@ -44,8 +46,10 @@ func (s *Situation) LossOf(p state.Pod) *Loss {
 		v := s.Observed.Volume(p.Name)
 		return &Loss{Member: p.Name, Since: v.Created, Why: fmt.Sprintf("volume claim %s was made anew and has no volume: "+
 			"the data of %s is gone with the one before", v.Claim, p.Name)}
-	case p.NodeGone:
+	case p.NodeStopped:
 		return &Loss{Member: p.Name, Since: p.NodeGoneSince, Why: "the node that has the volume of " + p.Name + " is gone"}
+	case p.NodeGone:
+		return &Loss{Member: p.Name, Since: p.NodeGoneSince, NodeSilent: true, Why: "the node that has the volume of " + p.Name + " does not report"}
 	}
 	return nil
 }
