@@ -53,9 +53,9 @@ func settled(s *situation.Situation) verdict.Verdict {
 	case len(loose) == 1 && down == "":
 		return replaced(s, &loose[0])
 	case len(loose) == 1:
-		return verdict.Do(action.NewStartRoll(s),
-			fmt.Sprintf("the partition is %d and would let %s go while %s is not well; it goes back above all of them",
-				s.Observed.Set.Partition, loose[0].Name, down))
+		back := action.NewStartRoll(s)
+		back.Partition = loose[0].Ordinal + 1 // how far the roll came is not forgotten
+		return verdict.Do(back, fmt.Sprintf("the partition is %d and would let %s go while %s is not well; it goes back above that", s.Observed.Set.Partition, loose[0].Name, down))
 	}
 	return verdict.Do(action.NewStartRoll(s),
 		fmt.Sprintf("the partition is %d and would let %d members go at once; it goes back above all of them",

@@ -166,6 +166,9 @@ func TestRemedy(t *testing.T) {
 			s.Desired.Spec.Version, s.Observed.Set.CurrentTemplate, s.Observed.Set.CurrentVersion = oldVersion, "", ""
 		}), want: "start the roll on 3.5.35"},
 		{name: "I14: a patch goes back to what was before it", change: with(all, commit("3.5.36"), given(0, 1, 2), at(0), reverts), want: "start the roll 3.5.36 → 3.5.35"},
+		{name: "scaled to 0 in a stopped roll: one that never ran and goes serves nobody", change: with(scaledAway, given(2), at(1), runsFor(2, time.Minute), podOfMember(1, func(p *state.Pod) {
+			p.Terminating, p.Trouble = true, ""
+		})), want: "Waiting: orders-1 is shutting down"},
 		{name: "scaled to 0 in a stopped roll: what never ran is reverted", change: scaledAway, want: "start the roll 3.6.16 → 3.5.35: there is no quorum"},
 		{name: "one after the other", change: with(scaledAway, func(s *situation.Situation) {
 			set := s.Observed.Set

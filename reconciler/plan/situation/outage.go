@@ -40,6 +40,7 @@ type Down struct {
 //	answers, and follows nobody                    waits for a quorum
 //	runs without trouble, and answers nobody       waits for a quorum: etcd serves when it has found a leader
 //	only just starts, or has just stopped          may serve
+//	stops, and its etcd never ran                  down, where its volume is whole
 //	has no pod, or one that does not run           down, where its volume is whole
 //	damaged, without its node or volume            lost
 func OutageOf(s *Situation) *Outage {
@@ -50,6 +51,8 @@ func OutageOf(s *Situation) *Outage {
 	o := &Outage{Quorum: state.Quorum(len(voters))}
 	for _, m := range voters {
 		switch p := s.Observed.Pod(m.Name); {
+		case m.Member == nil && p != nil && goes(*p) && wholeAndDown(s, m.Name):
+			o.Down = append(o.Down, downOf(s, m.Name))
 		case m.Member != nil, p != nil && (p.Ready || p.Terminating || Runs(*p) || passing(s, *p)):
 			up++
 		case wholeAndDown(s, m.Name):
@@ -77,6 +80,9 @@ func passing(s *Situation, p state.Pod) bool {
 	return s.Now.Sub(downSince(p)) < grace
 }
 
+// goes reports whether a pod stops in which etcd never ran, so that it serves nobody until it is gone.
+func goes(p state.Pod) bool { return p.Terminating && !p.Ran }
+
 // wholeAndDown reports whether a member does not run and its data is there, as far as
 // Kubernetes and the guard in its pod know.
 func wholeAndDown(s *Situation, member string) bool {
@@ -84,7 +90,7 @@ func wholeAndDown(s *Situation, member string) bool {
 	if v == nil || !v.Bound || v.Terminating {
 		return false
 	}
-	return p == nil || (p.Trouble != "" && (p.Damage == "" || Unproven(s, *p)) && p.Found == "" && !p.NodeGone)
+	return p == nil || ((p.Trouble != "" || goes(*p)) && (p.Damage == "" || Unproven(s, *p)) && p.Found == "" && !p.NodeGone)
 }
 
 // downOf describes a member that does not run.
