@@ -28,9 +28,6 @@ const (
 	advisedQuota = 8 << 30
 	// defaultQuota is etcd's own where none is written, in bytes, in every release.
 	defaultQuota = 2 << 30
-	// quotaShare is the part of a volume that the database may take: etcd's log and
-	// snapshots are stored there, too.
-	quotaShare = 0.8
 )
 
 // The modes of etcd's own compaction.

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/quorate/quorate/schema/capacity"
 	"github.com/quorate/quorate/schema/release"
 )
 
@@ -22,9 +25,7 @@ func (v *validator) quota(spec ClusterSpec) {
 	const field = "etcd.quotaBackendBytes"
 	quota := spec.Etcd.QuotaBackendBytes
 	if quota == nil {
-		if size := spec.Storage.Size; size.Sign() > 0 && defaultQuota > quotaShare*size.AsApproximateFloat64() {
-			v.warn(IDQuota, "storage.size", "is %s, and etcd's default quota is 2Gi: the disk would be full before etcd stops writes, so write a size of 2560Mi or more, or etcd.quotaBackendBytes of at most 80 %% of the size", &size)
-		}
+		v.room(spec, "storage.size", defaultQuota)
 		return
 	}
 	bytes, fits := quota.AsInt64()
@@ -35,12 +36,46 @@ func (v *validator) quota(spec ClusterSpec) {
 		v.fail(field, "must be more than 0: leave it out for etcd's default, 2Gi")
 	case spec.Storage.Size.Sign() > 0 && quota.Cmp(spec.Storage.Size) > 0:
 		v.fail(field, "is %s, more than the volume of %s: the disk would be full before etcd stops writes, so write a smaller one or more storage.size", quota, &spec.Storage.Size)
-	case spec.Storage.Size.Sign() > 0 && quota.AsApproximateFloat64() > quotaShare*spec.Storage.Size.AsApproximateFloat64():
-		v.warn(IDQuota, field, "is %s on a volume of %s: etcd's log and snapshots are stored there, too, so keep it below 80 %%", quota, &spec.Storage.Size)
-	case bytes > advisedQuota:
-		v.warn(IDQuotaUntested, field, "is more than 8Gi, the size that etcd is tested with: restarts and restores become slow")
+	default:
+		v.room(spec, field, bytes)
+		if bytes > advisedQuota {
+			v.warn(IDQuotaUntested, field, "is more than 8Gi, the size that etcd is tested with: restarts and restores become slow")
+		}
 	}
 }
+
+// room warns of a volume that is full before the database reaches its quota.
+func (v *validator) room(spec ClusterSpec, field string, quota int64) {
+	const step = 64 << 20 // sizes are told in steps of so many bytes
+	entries := snapshotCount(spec)
+	has, wants := spec.Storage.Size.Value(), (capacity.Volume(quota, entries)+step-1)/step*step
+	if has <= 0 || has >= wants {
+		return
+	}
+	smaller := "a smaller etcd.quotaBackendBytes"
+	if fits := capacity.Quota(has, entries) / step * step; fits > 0 {
+		smaller = "etcd.quotaBackendBytes of at most " + bytesText(fits)
+	}
+	v.warn(IDQuota, field, "a quota of %s wants a volume of %s, and storage.size is %s: the database, a copy of it while it is defragmented, and a log "+
+		"with a snapshot every %d entries are on it, and a full disk stops etcd; write a size of %s or more, or %s",
+		bytesText(quota), bytesText(wants), &spec.Storage.Size, entries, bytesText(wants), smaller)
+}
+
+// snapshotCount is after how many entries the members save their state beside the log.
+func snapshotCount(spec ClusterSpec) int64 {
+	const flag = "snapshot-count"
+	text := spec.Etcd.Options[flag]
+	if version, err := release.Parse(spec.Version); text == "" && err == nil {
+		text, _ = release.Default(version, flag)
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
+		return n
+	}
+	return capacity.MostEntries
+}
+
+// bytesText writes bytes as a file does, such as 4608Mi.
+func bytesText(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
 
 // compaction checks etcd's own compaction.
 func (v *validator) compaction(a AutoCompaction) {

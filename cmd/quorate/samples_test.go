@@ -18,7 +18,7 @@ func TestTheSamplesOfPagesArePrinted(t *testing.T) {
 	const validate, plan, comment = "    $ quorate validate --base", "    $ quorate plan --offline", "> **quorate plan**: 1 cluster"
 	change := map[string]string{"orders": cluster}
 	mistakes := map[string]string{
-		"orders": strings.Replace(cluster, "size: 8Gi", "size: 4Gi", 1),
+		"orders": strings.Replace(cluster, "size: 8Gi", "size: 6Gi", 1),
 		"ledger": strings.NewReplacer("orders", "ledger", `"3.6.16"`, "3.10").Replace(cluster),
 	}
 	for _, c := range []struct {

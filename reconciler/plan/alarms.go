@@ -142,18 +142,20 @@ func defragmentOne(s *situation.Situation, reason func(state.Member) situation.R
 	if leader == nil {
 		return verdict.Pass()
 	}
-	if transferee := s.Transferee(leader.Name); transferee != nil && s.UnsafeToDefragment(*leader) == "" {
+	if unsafe, _ := s.UnsafeToDefragment(*leader); unsafe != "" {
+		return defragmentMember(s, *leader, reason(*leader))
+	}
+	if transferee := s.Transferee(leader.Name); transferee != nil {
 		return verdict.Do(action.MoveLeader{From: leader.Name, FromID: leader.ID, To: transferee.Name, ToID: transferee.ID},
 			leader.Name+" is defragmented next, and while it is, the cluster would have no leader that answers")
 	}
 	return defragmentMember(s, *leader, reason(*leader))
 }
 
-// defragmentMember defragments one member, unless its release may lose data in that.
+// defragmentMember defragments one member, unless its release may lose data in that, or its volume is too small.
 func defragmentMember(s *situation.Situation, m state.Member, reason situation.Remark) verdict.Verdict {
-	if unsafe := s.UnsafeToDefragment(m); unsafe != "" {
-		return verdict.Refuse(fmt.Sprintf("%s should be defragmented because %s; it is not: %s", m.Name, reason.Text, unsafe),
-			"upgrade first; under the alarm NOSPACE raise spec.etcd.quotaBackendBytes before that, in a separate commit").About(reason)
+	if unsafe, do := s.UnsafeToDefragment(m); unsafe != "" {
+		return verdict.Refuse(fmt.Sprintf("%s should be defragmented because %s; it is not: %s", m.Name, reason.Text, unsafe), do).About(reason)
 	}
 	return verdict.Do(action.Defragment{Member: m.Name, ID: m.ID}, reason.Text).About(reason)
 }

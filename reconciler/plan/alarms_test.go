@@ -121,6 +121,8 @@ func TestAlarms(t *testing.T) {
 		{name: "I23: a single member has no other to lead", size: 1, change: with(alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m0"}), holds(100, 10, 100)), want: "defragment orders-0"},
 		{name: "I23: another follower goes first", change: with(noSpace, holds(100, 10, 100), leads(1)), want: "defragment orders-2"},
 		{name: "I23: not on an unsafe release", change: with(noSpace, holds(100, 10, 100), release("3.5.22"), samePods("3.5.22")), want: "Refused: orders-1 should be defragmented because its file comes near its quota of 100Mi, and some of it can be given back; it is not: a defragmentation of 3.5.22 may corrupt its data: that is fixed in 3.5.23 (90Mi of 100Mi); upgrade first; under the alarm NOSPACE raise"},
+		{name: "I23: nor without room for the copy", change: with(noSpace, holds(100, 10, 100), volumeWith(1, 200<<20)), want: "it is not: its volume of 200Mi has no room for a copy beside the file and the log, and a full disk stops etcd (90Mi of 100Mi); grow spec.storage.size to 512Mi"},
+		{name: "I23: nor does the leader move for that one", change: with(noSpace, holds(10, 10, 100), database(2, 100, 10), volumeWith(2, 200<<20)), want: "Refused: orders-2 should be defragmented"},
 		{name: "I23: nor on one that is unknown", change: with(noSpace, holds(100, 10, 100), release("?"), samePods("?")), want: "it is not: its release is unknown"},
 		{name: "47: a pod of no member is not asked", change: with(noSpace, holds(100, 10, 100), func(s *situation.Situation) {
 			s.Observed.Pods = append(s.Observed.Pods, state.Pod{Name: "orders-3", Ordinal: 3, Ready: true})

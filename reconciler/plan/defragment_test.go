@@ -72,6 +72,10 @@ func TestDefragment(t *testing.T) {
 		{name: "the time before does not count", change: with(small, schedule("30 11 * * 0", "UTC"), last(time.Hour, 0, 1, 2)), want: "defragment orders-1"},
 		{name: "all have been taken", change: with(small, schedule("30 11 * * 0", "UTC"), last(10*time.Minute, 0, 1, 2))},
 		{name: "the last of several times counts", change: with(small, schedule("*/20 * * * *", "UTC"), last(10*time.Minute, 0, 1, 2)), want: "by spec.defragmentation.schedule: Sun 2026-03-01 12:00 UTC"},
+		{name: "I23: never without room for the copy", change: with(roomy, volumeWith(1, 471<<20)), want: "defragment orders-0"},
+		{name: "I23: with just enough", change: with(roomy, volumeWith(1, 473<<20)), want: "defragment orders-1"},
+		{name: "I23: a volume of unknown size is not judged", change: with(roomy, volumeWith(1, 0)), want: "defragment orders-1"},
+		{name: "I23: also on a schedule", change: with(roomy, volumeWith(1, 471<<20), schedule("30 11 * * 0", "UTC")), want: "defragment orders-0"},
 		{name: "I23: never on an unsafe release", change: with(roomy, version("3.5.22"))},
 		{name: "I23: nor on one that is unknown", change: with(roomy, looks(func(r *state.Round) {
 			for i := range r.Members {
@@ -91,6 +95,12 @@ func TestDefragment(t *testing.T) {
 		{name: "a zone that is unknown", change: with(small, schedule("30 11 * * 0", "Mars/Olympus"))},
 		{name: "no member was asked", change: func(s *situation.Situation) { s.Observed.Rounds = nil }},
 	})
+	tight := healthy(3)
+	with(roomy, volumeWith(1, 400<<20))(tight)
+	if got := tight.NotDefragmented(); len(got) != 1 || !strings.Contains(got[0].Text, "its volume of 400Mi has no room for a copy beside the file and the log, "+
+		"and a full disk stops etcd; grow spec.storage.size to 4.25Gi") {
+		t.Errorf("%q", got)
+	}
 	for name, change := range map[string]mutation{
 		"a cluster that has not formed": with(roomy, version("3.5.22"), func(s *situation.Situation) { s.Observed.Record = &state.Record{} }),
 		"a release that is unknown":     with(roomy, version("")),

@@ -48,6 +48,14 @@ func ofVolume(ordinal int32, change func(*state.Volume)) mutation {
 	return func(s *situation.Situation) { change(s.Observed.Volume(naming.Member("orders", ordinal))) }
 }
 
+// volumeWith gives a member a volume of so many bytes.
+func volumeWith(ordinal int32, capacity int64) mutation {
+	return func(s *situation.Situation) {
+		s.Observed.Volumes = memberVolumes(3)
+		ofVolume(ordinal, func(v *state.Volume) { v.Capacity = capacity })(s)
+	}
+}
+
 // grown are volumes that were asked to have 16 GiB, and what they have of it.
 func grown(capacity int64, ordinals ...int32) mutation {
 	return func(s *situation.Situation) {

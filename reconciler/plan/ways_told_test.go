@@ -28,7 +28,8 @@ func outside() map[string]string {
 	return map[string]string{
 		"commit spec.auth.enabled: false": users, "a.NoSecret[user]": users,
 		"whose common name is root": users, "the rollout comes before authentication": users,
-		"lostNode(s, p)": late, "find out which pod still uses it": late,
+		"s.UnsafeToDefragment(m)": "no world has a volume too small for a copy; a release that must not be defragmented has a way (alarms)",
+		"lostNode(s, p)":          late, "find out which pod still uses it": late,
 		"do not take finalizers off by hand": late, "checkLeader": late, "those that may still start count": late,
 		"something that only %s can do may be in use": late, "it does not save snapshots": late,
 		"r.HelpStart(": walked, "can be tried again by deleting the Job": walked,

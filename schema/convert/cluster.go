@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/schema/capacity"
 	"github.com/quorate/quorate/schema/release"
 )
 
@@ -99,7 +100,11 @@ func (c clusterSpec) volumeMode(f field) {
 // needStorage gives a size where the old file has none.
 func (c clusterSpec) needStorage(why string) {
 	if valueAt(valueAt(c.draft.at(c.at), "storage"), "size") == nil {
-		c.set(c.path("storage.size"), text("8Gi"))
+		size := int64(8 << 30)
+		if quota, err := resource.ParseQuantity(textAt(valueAt(c.draft.at(c.at), "etcd"), "quotaBackendBytes")); err == nil {
+			size = max(size, (capacity.Volume(quota.Value(), capacity.MostEntries)>>30+1)<<30)
+		}
+		c.set(c.path("storage.size"), text(resource.NewQuantity(size, resource.BinarySI).String()))
 		c.note(c.line, c.path("storage.size"), "%s", why)
 	}
 }

@@ -1,10 +1,12 @@
 package situation
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema/capacity"
 	"github.com/quorate/quorate/schema/release"
 )
 
@@ -41,13 +43,33 @@ func (s *Situation) FindMember(is func(state.Member) bool) *state.Member {
 	return nil
 }
 
-// UnsafeToDefragment tells why the member's release must not be defragmented, or "".
-func (s *Situation) UnsafeToDefragment(m state.Member) string {
+// UnsafeToDefragment tells why the member must not be defragmented, because of its release or because its volume has no
+// room for the copy, and what to do; "" where it may be.
+func (s *Situation) UnsafeToDefragment(m state.Member) (why, do string) {
 	v, err := release.Parse(m.Version)
 	if err != nil {
-		return "its release is unknown"
+		return "its release is unknown", upgradeFirst
 	}
-	return release.UnsafeDefragmentation(v)
+	if why := release.UnsafeDefragmentation(v); why != "" {
+		return why, upgradeFirst
+	}
+	volume, needs := s.Observed.Volume(m.Name), capacity.Defragmentation(m.DBSize, m.DBInUse)
+	if volume == nil || volume.Capacity <= 0 || volume.Capacity >= needs {
+		return "", ""
+	}
+	return fmt.Sprintf("its volume of %s has no room for a copy beside the file and the log, and a full disk stops etcd", state.SizeText(volume.Capacity)),
+		"grow spec.storage.size to " + state.SizeText(roomy(m, s.QuotaOf(m), needs))
+}
+
+// upgradeFirst is what to do about a release that must not be defragmented.
+const upgradeFirst = "upgrade first; under the alarm NOSPACE raise spec.etcd.quotaBackendBytes before that, in a separate commit"
+
+// roomy is the size to grow a volume to: that at which a database may reach its quota and be defragmented then, in whole
+// steps of 256Mi.
+func roomy(m state.Member, quota, needs int64) int64 {
+	const step = 256 << 20
+	full := capacity.Defragmentation(max(m.DBSize, quota), max(m.DBInUse, quota))
+	return (max(full, needs) + step - 1) / step * step
 }
 
 // onlyOf reports whether every error that a member reports is that alarm.

@@ -20,10 +20,10 @@ const (
 	defragmentLate = time.Hour
 )
 
-// DefragmentReason is why the member needs defragmentation, none where its release must
+// DefragmentReason is why the member needs defragmentation, none where it must
 // not be: then a warning tells it, and nothing else waits for it.
 func (s *Situation) DefragmentReason(m state.Member) Remark {
-	if s.UnsafeToDefragment(m) != "" {
+	if why, _ := s.UnsafeToDefragment(m); why != "" {
 		return Remark{}
 	}
 	return s.defragmentReason(m)
@@ -77,11 +77,13 @@ func (s *Situation) NotDefragmented() []Remark {
 	}
 	var warnings []Remark
 	for _, m := range s.Observed.Round().Members {
-		reason, unsafe := s.defragmentReason(m), s.UnsafeToDefragment(m)
-		if unsafe != "" && m.Version != "" && !reason.None() {
-			warnings = append(warnings, Remark{
-				Member: m.Name, Text: fmt.Sprintf("%s is not defragmented, although %s: %s", m.Name, reason.Text, unsafe), Detail: reason.Detail,
-			})
+		reason := s.defragmentReason(m)
+		if unsafe, do := s.UnsafeToDefragment(m); unsafe != "" && m.Version != "" && !reason.None() {
+			text := fmt.Sprintf("%s is not defragmented, although %s: %s", m.Name, reason.Text, unsafe)
+			if do != upgradeFirst {
+				text += "; " + do
+			}
+			warnings = append(warnings, Remark{Member: m.Name, Text: text, Detail: reason.Detail})
 		}
 	}
 	return warnings
