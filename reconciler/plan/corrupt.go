@@ -23,7 +23,11 @@ func corrupt(s *situation.Situation) verdict.Verdict {
 	case s.SameData(looks) && s.AccusedReplaced():
 		return disarm(s, state.Corrupt, "all members hold the same data, and the one that did not is a member no longer")
 	}
-	return verdict.Unhealthy(
-		fmt.Sprintf("%s: etcd refuses to serve, and quorate cannot prove which member is wrong: %s", situation.AlarmList(s.Observed.Round().Alarms), why.Text),
-		"compare the members with `etcdctl endpoint hashkv --cluster`; then either delete the pod and the volume claim of the one that is wrong, which is then replaced, or restore a backup into a new cluster, or, if all agree, end the alarm with `etcdctl alarm disarm`").About(why)
+	do := "compare the members with `etcdctl endpoint hashkv --cluster`; then either delete the pod and the volume claim of the one that is wrong, " +
+		"which is then replaced, or restore a backup into a new cluster, or, if all agree, end the alarm with `etcdctl alarm disarm`"
+	if cause := s.MayDiverge(); cause != "" {
+		do += "; how members come to differ: " + cause
+	}
+	return verdict.Unhealthy(fmt.Sprintf("%s: etcd refuses to serve, and quorate cannot prove which member is wrong: %s",
+		situation.AlarmList(s.Observed.Round().Alarms), why.Text), do).About(why)
 }

@@ -94,6 +94,16 @@ func (s *Situation) contradicts(name string) string {
 	return ""
 }
 
+// MayDiverge tells what is known to let members of a release that runs come to hold different data, or "".
+func (s *Situation) MayDiverge() string {
+	for _, m := range s.Observed.Round().Members {
+		if v, err := release.Parse(m.Version); err == nil && release.MayDiverge(v) != "" {
+			return release.MayDiverge(v)
+		}
+	}
+	return ""
+}
+
 // SameData reports whether all members were seen with the same data, each time.
 func (s *Situation) SameData(looks []*state.Round) bool {
 	for _, r := range looks {
