@@ -194,7 +194,7 @@ func judgeBackup(w *world, s sight, to int8) string {
 		return ""
 	}
 	purpose := state.ForUpgrade(variants[to].version)
-	if w.downgrading != 0 {
+	if w.downgrading != 0 || s.second.downgrading != 0 { // one that has ended since is for the next pass: no pod was touched
 		purpose = state.ForDowngrade(variants[to].version)
 	}
 	b := w.backupFor(purpose)

@@ -169,6 +169,16 @@ func TestRemedy(t *testing.T) {
 		{name: "scaled to 0 in a stopped roll: one that never ran and goes serves nobody", change: with(scaledAway, given(2), at(1), runsFor(2, time.Minute), podOfMember(1, func(p *state.Pod) {
 			p.Terminating, p.Trouble = true, ""
 		})), want: "Waiting: orders-1 is shutting down"},
+		{name: "a record of two minors before does not say what a roll began with", change: with(scaledAway, func(s *situation.Situation) {
+			s.Observed.Record.Applied.Version, s.Desired.Spec.Version = "3.4.34", "3.4.34"
+		}), want: "Refused: there is no quorum, and orders-2 cannot come back with etcd 3.4.34"},
+		{name: "nor does an older record say more than a StatefulSet that remembers", change: with(all, commit(newVersion), given(2), at(2), func(s *situation.Situation) {
+			for i := range s.Observed.Pods {
+				s.Observed.Pods[i].Ran, s.Observed.Pods[i].Unpulled = false, true
+			}
+			s.Observed.Record.Applied = &state.Applied{Version: "3.4.34"}
+			s.Desired.Template, s.Desired.Spec.Version = "z", "3.4.34"
+		}), want: "Refused: there is no quorum, and orders-2 cannot come back with etcd 3.4.34"},
 		{name: "scaled to 0 in a stopped roll: what never ran is reverted", change: scaledAway, want: "start the roll 3.6.16 → 3.5.35: there is no quorum"},
 		{name: "one after the other", change: with(scaledAway, func(s *situation.Situation) {
 			set := s.Observed.Set

@@ -192,10 +192,32 @@ func mayRun(s *situation.Situation, p state.Pod) string {
 // mayHaveRun is the release that a member may have run: that of its pod. But a pod whose etcd never ran has run nothing,
 // and while a roll has not let the lowest member go each one starts with what was before, too.
 func mayHaveRun(s *situation.Situation, p state.Pod) string {
-	if was := s.Observed.Record.Applied; !p.Ran && was != nil && s.Observed.Midway() {
-		return was.Version
+	if before := beforeRoll(s); !p.Ran && before != "" && s.Observed.Midway() {
+		return before
 	}
 	return p.Version
+}
+
+// beforeRoll is the release that all members ran before the roll that the StatefulSet has, or that is being taken back;
+// "" where that is unknown. The StatefulSet forgets it when it is scaled to 0: then the record says it, unless that is
+// from before another roll, which nobody recorded.
+func beforeRoll(s *situation.Situation) string {
+	set, applied := s.Observed.Set, s.Observed.Record.Applied
+	to, errTo := release.Parse(set.Version)
+	current, errCurrent := release.Parse(set.CurrentVersion)
+	switch {
+	case errTo != nil || errCurrent != nil:
+		return ""
+	case release.Compare(current, to) < 0:
+		return set.CurrentVersion
+	case applied == nil:
+		return ""
+	}
+	was, err := release.Parse(applied.Version)
+	if err != nil || was.Major != current.Major || was.Minor > current.Minor || was.Minor < current.Minor-1 {
+		return ""
+	}
+	return applied.Version
 }
 
 // newest is the newest release of those that are known, or another one where none is: what
