@@ -200,6 +200,7 @@ func judgeBackup(w *world, s sight, to int8) string {
 	b := w.backupFor(purpose)
 	switch {
 	case w.begunWith(variants[to].version) && !w.hasQuorum() && !s.second.hasQuorum():
+	case w.record.wasApplied && to == w.record.applied.variant && !w.hasQuorum() && !s.second.hasQuorum(): // given up, by the record
 	case !b.there || b.foreign:
 		return "I11: an upgrade began without a backup of its cluster"
 	case state.Purpose(word(b.purpose)) != purpose:

@@ -83,7 +83,7 @@ func advices() []advice {
 		}}}},
 		{rules: "deletion repair membership", says: "bring the right volume back under that claim", ways: []exit{back, {name: "delete the claim and its pod", take: func(w *world, h *decision.Hold) { w.deleteClaim(ordinalOf(h)) }, loses: true}}},
 		{rules: "deletion repair membership", says: "nothing changes among the members until they answer; check their pods", seldom: true, ways: []exit{check}},
-		{rules: "resize deletion membership repair alarms health", says: "as it was last; or, where", seldom: true, ways: []exit{restored}},
+		{rules: "drift resize deletion membership repair alarms health", says: "as it was last; or, where", seldom: true, ways: []exit{restored}},
 		{rules: "membership", says: "find out whose data is wrong", ways: []exit{{name: "replace the data that is wrong", take: (*world).replaceWrong}}},
 		{rules: "membership", says: "nothing is removed until the others are healthy", seldom: true, ways: []exit{check}},
 		{rules: "settled missing remedy member", says: "find out why", seldom: true, ways: []exit{check, admit, starts, revert}},
