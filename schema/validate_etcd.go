@@ -128,7 +128,7 @@ func (v *validator) options(spec ClusterSpec) {
 			v.fail(child(field, name), "%s", message)
 			continue
 		}
-		if message, deprecated := release.Deprecated(version, name); deprecated && versionKnown && value != release.SkipV2Check {
+		if message, deprecated := release.Deprecated(version, name); deprecated && versionKnown && !skipsV2Check(name, value) {
 			v.warn(IDOptionDeprecated, child(field, name), "%s", message)
 		}
 		sound[name] = value
@@ -160,9 +160,7 @@ func optionProblem(name, value string) string {
 		}
 		return "write the name alone as the key and what follows it as its value: " + strconv.Quote(bare[:i]) + ": \"…\""
 	}
-	// The one value that the upgrade guide to 3.6 asks for.
-	skipsV2Check := name == "v2-deprecation" && value == release.SkipV2Check
-	if why := reserved(bare); why != "" && !skipsV2Check {
+	if why := reserved(bare); why != "" && !skipsV2Check(name, value) {
 		return why
 	}
 	switch {
@@ -180,6 +178,11 @@ func optionProblem(name, value string) string {
 		return "the value is empty: write \"true\" for a boolean, or leave the option out for etcd's default"
 	}
 	return ""
+}
+
+// skipsV2Check reports whether an option is the v2-deprecation value that the upgrade guide to 3.6 recommends.
+func skipsV2Check(name, value string) bool {
+	return name == "v2-deprecation" && value == release.SkipV2Check
 }
 
 // positive reports whether a value is a number above 0. One that is no number etcd refuses itself.

@@ -44,11 +44,11 @@ type gathered struct {
 	// the place of; chosen is its backup, while it has not begun.
 	restore *desired.Restore
 	chosen  state.Chosen
-	// nodes are the nodes that are gone or silent of pods that are not ready and whose volume is tied to them, by pod.
+	// nodes are the gone nodes to which the volumes of unready pods are tied, by pod.
 	nodes map[string]goneNode
 	// lost is the node that does not report of a pod that should have stopped, by pod.
 	lost map[string]string
-	// kubelets are what is known of those that have the pods, by pod, while no member answers.
+	// kubelets is the state of each pod's kubelet, by pod. It is read only while no member answers.
 	kubelets map[string]kubelet
 	// shut is why the node takes no new pod to which the volume of a pod is tied that is about
 	// to stop, by pod.

@@ -16,16 +16,15 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// goneNode is a node that a pod cannot start on.
+// goneNode is a node that is not ready or does not exist, so that a pod cannot start on it.
 type goneNode struct {
 	since time.Time
-	// silent says that the node only does not report, and may be back with what is on it.
-	silent bool
+	// stopped reports that the Node object does not exist or is tainted out-of-service. Otherwise the node may recover.
+	stopped bool
 }
 
-// goneNodes are the nodes that are gone, or do not report, to which volumes of pods are tied, by pod.
-// Nodes and volumes are read only for pods that are not ready: at rest nothing is
-// asked.
+// goneNodes returns the gone nodes to which volumes of pods are tied, by pod. Nodes and volumes are read only for pods
+// that are not ready, so a healthy cluster costs no requests.
 func (o *Observer) goneNodes(ctx context.Context, rec *record.Record, live liveCluster) (map[string]goneNode, error) {
 	gone := map[string]goneNode{}
 	for _, p := range live.pods {
@@ -69,20 +68,20 @@ func (o *Observer) reportingNodes(ctx context.Context, g gathered) (map[string]k
 	return kubelets, nil
 }
 
-// kubelet is what is known of the one that has a pod.
+// kubelet is the state of the kubelet that runs a pod.
 type kubelet struct {
-	// reports says that its node exists and reports. stopped says that nothing of the pod runs on it, by the word of
-	// whoever deleted the Node object or tainted it out-of-service.
+	// reports is true when the node exists and is ready. stopped is true when the Node object does not exist or is
+	// tainted out-of-service, so that no container of the pod runs.
 	reports, stopped bool
 }
 
-// kubeletOf is that of a pod; it is not known where quorate may not read nodes.
+// kubeletOf returns the state of a pod's kubelet. known is false when quorate may not read nodes.
 func (o *Observer) kubeletOf(ctx context.Context, p *corev1.Pod) (k kubelet, known bool, err error) {
 	node, known, err := o.nodeOf(ctx, p)
 	return kubelet{reports: node != nil && reports(*node), stopped: node == nil || outOfService(*node)}, known, err
 }
 
-// outOfService reports whether a person has said that a node is off, for good or for now.
+// outOfService reports whether a node is tainted out-of-service.
 func outOfService(n corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 }
@@ -166,14 +165,16 @@ func (v *View) describeDamage(g gathered) {
 			pod.DamageSince = pods.NotReadySince(p)
 		}
 		gone, is := g.nodes[pod.Name]
-		pod.NodeGone, pod.NodeGoneSince, pod.NodeStopped = is, gone.since, is && !gone.silent
+		pod.NodeGone, pod.NodeGoneSince, pod.NodeStopped = is, gone.since, gone.stopped
 	}
 }
 
-// nodeGone reports whether the node is gone, or does not report, to which a pod's volume is tied. A volume that can go to
-// another node loses nothing with one, and where quorate may not read nodes, none is gone. A volume names its node by a
-// label, which need not be the node's name.
-func (o *Observer) nodeGone(ctx context.Context, p *corev1.Pod, claim *corev1.PersistentVolumeClaim) (bool, goneNode, error) {
+// nodeGone reports whether the node to which a pod's volume is tied is not ready or does not exist. It returns false
+// for a volume that other nodes can mount, and where quorate may not read nodes. A volume names its node by a label,
+// which can differ from the node's name.
+func (o *Observer) nodeGone(
+	ctx context.Context, p *corev1.Pod, claim *corev1.PersistentVolumeClaim,
+) (bool, goneNode, error) {
 	var nodes *corev1.NodeList
 	host, err := o.hostOfVolume(ctx, claim)
 	if err == nil && host != "" {
@@ -187,10 +188,10 @@ func (o *Observer) nodeGone(ctx context.Context, p *corev1.Pod, claim *corev1.Pe
 	case host == "":
 		return false, goneNode{}, nil
 	case len(nodes.Items) == 0:
-		return true, goneNode{since: pods.NotReadySince(p)}, nil
+		return true, goneNode{since: pods.NotReadySince(p), stopped: true}, nil
 	}
 	if c := readyCondition(nodes.Items[0]); c != nil && c.Status != corev1.ConditionTrue {
-		return true, goneNode{since: c.LastTransitionTime.Time, silent: !outOfService(nodes.Items[0])}, nil
+		return true, goneNode{since: c.LastTransitionTime.Time, stopped: outOfService(nodes.Items[0])}, nil
 	}
 	return false, goneNode{}, nil
 }

@@ -1,4 +1,4 @@
-// Package capacity says how much room a member needs on its volume: for its database, for a copy of that, and for its log.
+// Package capacity computes the volume size that a member needs for its database, a copy of the database, and its log.
 package capacity
 
 const (
@@ -13,28 +13,27 @@ const (
 	overrun = 64 << 20
 )
 
-// MostEntries is the largest number of entries before a snapshot that any release has by default: that of those before 3.6.
+// MostEntries is the largest default of --snapshot-count in any release, that of the releases before 3.6.
 const MostEntries = 100_000
 
-// Log is how much the log of a member takes at most, in bytes: etcd keeps the entries since the last snapshot, one
-// snapshot for so many entries (--snapshot-count), and has the next file ready.
+// Log returns the maximum size of a member's log, in bytes. etcd keeps all entries since the last snapshot, takes a
+// snapshot every snapshotCount entries (--snapshot-count), and preallocates the next file.
 func Log(snapshotCount int64) int64 {
 	return max(kept*segment, snapshotCount*entry+2*segment) + segment
 }
 
-// LogLeast is how much it takes at least: the file that is written, and the next.
+// LogLeast returns the minimum size of a member's log, in bytes: the current file and the preallocated next file.
 func LogLeast() int64 { return 2 * segment }
 
-// Volume is the size, in bytes, at which a volume is not full before a database reaches its quota: it has room for the
-// log, for the database, and for a copy of that. A defragmentation writes one, and so does a member that gets the
-// database of another one.
+// Volume returns the volume size, in bytes, that a database can reach its quota on: it fits the log, the database and a
+// copy. Defragmentation writes a copy, and so does a member that receives a snapshot from the leader.
 func Volume(quota, snapshotCount int64) int64 {
 	return 2*(quota+overrun) + Log(snapshotCount)
 }
 
-// Defragmentation is the size, in bytes, below which a volume has no room for a defragmentation of a database whose file
-// has a size, and of which some is in use: the copy that it writes stands beside the file and the log.
+// Defragmentation returns the minimum volume size, in bytes, for defragmenting a database with the given file size and
+// bytes in use: the copy is written beside the file and the log.
 func Defragmentation(file, inUse int64) int64 { return file + inUse + LogLeast() }
 
-// Quota is the largest quota, in bytes, for which a volume of a size is large enough; not above 0 where there is none.
+// Quota returns the largest quota, in bytes, that a volume of the given size fits; 0 or less when no quota fits.
 func Quota(size, snapshotCount int64) int64 { return (size-Log(snapshotCount))/2 - overrun }

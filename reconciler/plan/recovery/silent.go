@@ -10,9 +10,10 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// silent holds where a quorum may serve on nodes that do not report to Kubernetes: what cuts them off from the control
-// plane, and from quorate, need not keep clients from them. They count as lost only by the word of whoever has deleted
-// their Node objects or tainted them out-of-service, as a second etcd would else start beside the first.
+// silent holds while members on nodes that do not report to Kubernetes may have a quorum: a partition that
+// separates the nodes from the control plane and from quorate need not separate them from clients. Members count
+// as lost only when their Node objects are deleted or tainted out-of-service; otherwise a second etcd could start
+// beside the first.
 func silent(s *situation.Situation, oneShot string) verdict.Verdict {
 	all, answers := s.Remnants(), 0
 	var on []string
